@@ -9,15 +9,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from curvote.base.errors import InternalError, Problem
-from curvote.chain.axis import (
-    EPSILON,
-    REPLICATE,
-    Axis,
-    Cell,
-    Index,
-    PipelineSettings,
-    Value,
-)
+from curvote.chain import axis
 from curvote.chain.measure import Method, Metric
 from curvote.chain.stage import Columns, Metadata, Place, Stage, Table
 
@@ -45,12 +37,12 @@ class View(Protocol):
     """Artifacts that serve one cell of a run, with the settings of the cell."""
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> axis.Cell:
         """The cell."""
         ...
 
     @property
-    def settings(self) -> PipelineSettings:
+    def settings(self) -> axis.PipelineSettings:
         """The resolved settings of the cell's system."""
         ...
 
@@ -58,7 +50,7 @@ class View(Protocol):
         """Return the view of the wider cell that has no value on some axes."""
         ...
 
-    def at(self, **values: Value) -> View:
+    def at(self, **values: axis.Value) -> View:
         """Return the view of the narrower cell with these values on its axes."""
         ...
 
@@ -88,7 +80,7 @@ class View(Protocol):
 
 
 # Settings, and what gives the facts of a stage: the tasks that an audit looks at.
-AuditTasks = Callable[[PipelineSettings, Callable[[str], Metadata]], Iterable[Any]]
+AuditTasks = Callable[[axis.PipelineSettings, Callable[[str], Metadata]], Iterable[Any]]
 StudyMessages = Callable[[Mapping[str, Any], int], Iterable[MessageDescription]]
 
 
@@ -101,7 +93,7 @@ class Part:
     its place: tables have one row for whatever that takes.
     """
 
-    settings: PipelineSettings
+    settings: axis.PipelineSettings
     pairs: tuple[tuple[str, Any], ...] = ()
     method: str = ""
     reason: str = ""
@@ -142,17 +134,17 @@ class System:
     settings: type[BaseModel]
     stages: tuple[Stage, ...]
     production: tuple[Stage, ...] = ()
-    axes: tuple[Axis, ...] = (EPSILON,)
-    x: Axis = EPSILON
-    index: tuple[Index, ...] = (REPLICATE,)
+    axes: tuple[axis.Axis, ...] = (axis.EPSILON,)
+    x: axis.Axis = axis.EPSILON
+    index: tuple[axis.Index, ...] = (axis.REPLICATE,)
     messages: Mapping[str, Any] = field(default_factory=dict, hash=False)
     study_messages: tuple[StudyMessages, ...] = ()
     audit_tasks: AuditTasks | None = None
     metrics: tuple[Metric, ...] = ()
     methods: tuple[Method, ...] = ()
     main: tuple[str, ...] = ()
-    checks: Callable[[PipelineSettings], Iterable[Problem]] = lambda _: ()
-    resolve_parts: Callable[[PipelineSettings], Sequence[Part]] = lambda settings: (
+    checks: Callable[[axis.PipelineSettings], Iterable[Problem]] = lambda _: ()
+    resolve_parts: Callable[[axis.PipelineSettings], Sequence[Part]] = lambda settings: (
         Part(settings),
     )
     normalize: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
@@ -163,7 +155,7 @@ class System:
     implied_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     final_model: Callable[[View], Any] | None = None
     production_metrics: Callable[[View], Mapping[str, float]] = lambda _: {}
-    needs_new_round: Callable[[PipelineSettings, dict[str, Any]], bool] = (
+    needs_new_round: Callable[[axis.PipelineSettings, dict[str, Any]], bool] = (
         lambda settings, facts: False
     )
     notes: Callable[[Sequence[View]], Iterable[str]] = lambda _: ()

@@ -19,16 +19,12 @@ from curvote.cli.terminal import make_console, print_rows, relative_to_here
 from curvote.flows.environment import is_alive
 from curvote.flows.tracking.cells import study_headline
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results
 from curvote.pipeline.run.comparison import (
     RunComparison,
     ScoreChange,
     describe_change,
     group_key_changes,
-)
-from curvote.pipeline.run.results import (
-    mean_scores,
-    production_outcomes,
-    scoring_stages,
 )
 from curvote.pipeline.run.run_object import missing_stages
 from curvote.pipeline.run.status import run_state
@@ -242,12 +238,14 @@ def _run_row(project: Project, record: RunRecord) -> dict[str, Any]:
 
 def _main_number(project: Project, record: RunRecord) -> str:
     """Return the main number of a run, as its page states it."""
-    if missing_stages(project, record, scoring_stages(record)):
+    if missing_stages(project, record, results.scoring_stages(record)):
         return "gone (gc)"
     try:
         if record.config.get("mode") != "production":
-            return study_headline(record, mean_scores(project, record)).title
-        for values in production_outcomes(project, record).values():  # the first cell
+            return study_headline(record, results.mean_scores(project, record)).title
+        for values in results.production_outcomes(
+            project, record
+        ).values():  # the first cell
             words = format_outcome(values)
             name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
             return f"{name} {words[name]}, by noised messages"

@@ -15,19 +15,11 @@ from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.mechanisms import exact
-from curvote.mechanisms.base import (
-    MAX_TERMS,
-    Mixture,
-    ScalarMechanism,
-    VectorMechanism,
-    atomic_law,
-    product_law,
-)
+from curvote.mechanisms import base, exact
 from curvote.mechanisms.factory import make
 
 
-class PerCoordinate(VectorMechanism):
+class PerCoordinate(base.VectorMechanism):
     """A scalar mechanism on each of ``d`` values, with epsilon/d each.
 
     ``scalar`` is the mechanism of one coordinate. Values are (n, d), anything else is
@@ -38,7 +30,7 @@ class PerCoordinate(VectorMechanism):
     def __init__(self, scalar: str, d: int, *, epsilon: float, **params: Any) -> None:
         super().__init__(epsilon=epsilon, d=d)
         part = make(scalar, epsilon=Budget(epsilon).each(d).epsilon, **params)
-        if not isinstance(part, ScalarMechanism):
+        if not isinstance(part, base.ScalarMechanism):
             raise UserError(
                 f"{scalar} is no mechanism for single values; use it as it is."
             )
@@ -69,10 +61,12 @@ class PerCoordinate(VectorMechanism):
         """Return the exact variance of each coordinate of the output, [n, d]."""
         return self.scalar.variance(x)
 
-    def law(self, x: ArrayLike) -> Mixture:
+    def law(self, x: ArrayLike) -> base.Mixture:
         """Return one term, of the scalar mechanism's laws."""
         columns = np.asarray(x, dtype=np.float64).T
-        return product_law(*(self.scalar.law(column).terms[0][0] for column in columns))
+        return base.product_law(
+            *(self.scalar.law(column).terms[0][0] for column in columns)
+        )
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), [n], for records [n, d]."""
@@ -137,7 +131,7 @@ def best_sample_size(epsilon: float, d: int) -> int:
     return max(1, math.floor(min(d, epsilon / EPSILON_EACH)))
 
 
-class Sampled(VectorMechanism):
+class Sampled(base.VectorMechanism):
     """Reports k of d coordinates, times d/k, and 0 for the others.
 
     Wang et al. (2019), algorithm 4. Which k is drawn uniformly, exactly, and without
@@ -195,21 +189,21 @@ class Sampled(VectorMechanism):
         """Return the records clipped, and how many coordinates were outside."""
         return self.scalar.clip(self._check_records(values))
 
-    def law(self, x: ArrayLike) -> Mixture | None:
+    def law(self, x: ArrayLike) -> base.Mixture | None:
         """Return a term for each subset: its coordinates' laws, 0 for the others."""
         count = math.comb(self.d, self.k)
-        if count > MAX_TERMS:
+        if count > base.MAX_TERMS:
             return None
         records = self.clip(x)[0]
         scalar_law = self.part.scalar.law
         laws = [scalar_law(x).terms[0][0].scaled(self.scale, 0.0) for x in records.T]
-        left_out = atomic_law([0.0], np.ones((len(records), 1)))
+        left_out = base.atomic_law([0.0], np.ones((len(records), 1)))
         chosen = combinations(range(self.d), self.k)
         terms = [
             tuple(laws[i] if i in subset else left_out for i in range(self.d))
             for subset in map(set, chosen)
         ]
-        return Mixture(np.full((len(records), count), 1 / count), terms)
+        return base.Mixture(np.full((len(records), count), 1 / count), terms)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the scalar mechanism's mean for each coordinate, (n, d)."""

@@ -12,18 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
-from curvote.mechanisms import exact
-from curvote.mechanisms.base import (
-    MAX_TERMS,
-    FiniteMechanism,
-    Mixture,
-    VectorMechanism,
-    atomic_law,
-)
+from curvote.mechanisms import base, exact
 from curvote.mechanisms.exact import GRID_BITS, GRID_ONE, WORDS, grid_index
 
 
-class Duchi(FiniteMechanism):
+class Duchi(base.FiniteMechanism):
     """Answers -C or +C with mean x, C = (e^epsilon + 1)/(e^epsilon - 1).
 
     From Wang et al. (2019, algorithm 1), after Duchi et al. (2018). The value, on the
@@ -61,7 +54,7 @@ class Duchi(FiniteMechanism):
         return Fraction(self.threshold, WORDS - self.threshold)
 
 
-class DuchiVector(VectorMechanism):
+class DuchiVector(base.VectorMechanism):
     """Answers a corner of [-B, B]^d with mean x (Wang et al. 2019, algorithm 3).
 
     After Duchi et al. (2018). Each coordinate, on the grid of step 2^-20 (halves to
@@ -119,19 +112,19 @@ class DuchiVector(VectorMechanism):
         """Return B^2 - x^2 for each coordinate, (n, d)."""
         return np.asarray(self.largest**2 - self.mean(x) ** 2)
 
-    def law(self, x: ArrayLike) -> Mixture | None:
+    def law(self, x: ArrayLike) -> base.Mixture | None:
         """Return a term for each corner, in the order of the signs' binary numbers."""
-        if self.d >= MAX_TERMS.bit_length():
+        if self.d >= base.MAX_TERMS.bit_length():
             return None
         records = self.clip(x)[0]
         far = (WORDS - self.threshold) / (WORDS * self.outside)
         ones = np.ones((len(records), 1))
-        sides = [atomic_law([sign * self.largest], ones) for sign in (-1, 1)]
+        sides = [base.atomic_law([sign * self.largest], ones) for sign in (-1, 1)]
         corners = list(every((0, 1), repeat=self.d))
         signs = [2.0 * np.array([corner]) - 1 for corner in corners]
         chances = [np.exp(self._log_likelihood(records, at)) for at in signs]
         terms = [tuple(sides[up] for up in corner) for corner in corners]
-        return Mixture(far * np.stack(chances, axis=1), terms)
+        return base.Mixture(far * np.stack(chances, axis=1), terms)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the log-likelihood of a corner relative to one outside."""

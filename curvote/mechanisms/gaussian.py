@@ -16,13 +16,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, Words
 from curvote.base.errors import InternalError, UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms import exact
-from curvote.mechanisms.base import (
-    Mixture,
-    VectorMechanism,
-    continuous_law,
-    product_law,
-)
+from curvote.mechanisms import base, exact
 from curvote.mechanisms.exact import MARGIN
 
 # Below it the law is no longer nearly the continuous one.
@@ -292,7 +286,7 @@ def box_diameter(d: int) -> float:
     return math.ldexp(math.sqrt(d), exact.GRID_BITS + 1)
 
 
-class Gaussian(VectorMechanism):
+class Gaussian(base.VectorMechanism):
     """Adds Gaussian noise to a record in [-1, 1]^d: (epsilon, delta)-private.
 
     Each coordinate is rounded to the grid of step 2^-20 (halves to even) before the
@@ -356,14 +350,16 @@ class Gaussian(VectorMechanism):
         """Return sigma^2 for each coordinate, (n, d)."""
         return np.full(np.shape(x), self.sigma**2)
 
-    def law(self, x: ArrayLike) -> Mixture:
+    def law(self, x: ArrayLike) -> base.Mixture:
         """Return one term: the noise's law around each coordinate's grid point."""
         columns = self._to_steps(x).T[..., None].astype(np.float64)
 
         def cdf(steps: FloatArray, at: FloatArray) -> FloatArray:
             return self.noise.law.cdf(np.floor(at / exact.GRID_STEP) - steps)
 
-        return product_law(*(continuous_law(column, cdf) for column in columns))
+        return base.product_law(
+            *(base.continuous_law(column, cdf) for column in columns)
+        )
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), (n,), for grid points ``at``."""

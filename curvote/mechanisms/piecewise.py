@@ -13,14 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
-from curvote.mechanisms import exact
-from curvote.mechanisms.base import (
-    Law,
-    Mixture,
-    ScalarMechanism,
-    atomic_law,
-    product_law,
-)
+from curvote.mechanisms import base, exact
 from curvote.mechanisms.duchi import Duchi
 from curvote.mechanisms.exact import GRID_ONE, GRID_STEP, WORDS, grid_index
 
@@ -112,7 +105,7 @@ class Window:
         return np.asarray(g * inside + (1 - g) * every)
 
 
-class WindowMechanism(ScalarMechanism):
+class WindowMechanism(base.ScalarMechanism):
     """A scalar mechanism whose output is ``scale`` times a draw from a ``window``.
 
     The value is rounded to the grid of step 2^-20 (halves to even) first; that grid
@@ -286,7 +279,7 @@ def _width_factor(epsilon: float) -> float:
 LEAST_PIECEWISE = 0.6093524930273093
 
 
-class Hybrid(ScalarMechanism):
+class Hybrid(base.ScalarMechanism):
     """Draws from ``piecewise`` with probability alpha, else from ``duchi``.
 
     From Wang et al. (2019, section III-C): alpha = 1 - e^(-epsilon/2) above epsilon
@@ -333,7 +326,7 @@ class Hybrid(ScalarMechanism):
         """Return the exact P(output <= at) for each input."""
         return self._mix(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
 
-    def law(self, x: ArrayLike) -> Mixture:
+    def law(self, x: ArrayLike) -> base.Mixture:
         """Return one term: atoms of ``duchi``, and ``piecewise`` as the rest."""
         values = np.asarray(x, dtype=np.float64)
         rest, extremes = self.shares
@@ -342,8 +335,10 @@ class Hybrid(ScalarMechanism):
             return rest * self.piecewise.cdf(inputs, at)
 
         chances = extremes * self.duchi.probabilities(values)
-        two = atomic_law(self.duchi.outputs, chances)
-        return product_law(Law(two.points, two.masses, inner, values[:, None]))
+        two = base.atomic_law(self.duchi.outputs, chances)
+        return base.product_law(
+            base.Law(two.points, two.masses, inner, values[:, None])
+        )
 
     def point_probability(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return P(output = at) for each input."""

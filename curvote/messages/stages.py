@@ -31,13 +31,7 @@ from curvote.data.lookup import resolve_source
 from curvote.intake.admission import Payload
 from curvote.intake.box import Intake
 from curvote.learning.votes import drift_p_value
-from curvote.messages.message import (
-    Message,
-    assign_candidates,
-    client_data,
-    messages_of,
-    payload_columns,
-)
+from curvote.messages import message
 from curvote.messages.roles import Roles, publisher_test_mask, roles_of_table
 from curvote.wire.task import AnyTask, Task
 
@@ -93,7 +87,7 @@ def _raw_paths(params: Params) -> dict[str, Path]:
     return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
 
 
-def configured_task(kind: Message, inputs: Inputs, params: Params) -> Task:
+def configured_task(kind: message.Message, inputs: Inputs, params: Params) -> Task:
     """Return the task that the configuration states for one kind of message.
 
     Constants that volunteers decide are not in it. Nobody publishes that of a study:
@@ -115,7 +109,7 @@ def configured_task(kind: Message, inputs: Inputs, params: Params) -> Task:
     )
 
 
-def study_metadata(kind: Message, inputs: Inputs, params: Params) -> Metadata:
+def study_metadata(kind: message.Message, inputs: Inputs, params: Params) -> Metadata:
     """Return the metadata that later stages read of a study stage."""
     roughness = {"roughness": inputs["project"].metadata["roughness"]}
     return public_metadata(configured_task(kind, inputs, params)) | roughness
@@ -166,7 +160,9 @@ def release_shared(context: StageContext) -> Columns:
     roles, n = stored_roles(clients, context.params, context.place)
     sender_rows = [*stage_message(context.params).senders.parts(roles)]
     ends = np.cumsum([len(part) for part in sender_rows])
-    assigned = assign_candidates(task, int(ends[-1]), context.generator("split"))
+    assigned = message.assign_candidates(
+        task, int(ends[-1]), context.generator("split")
+    )
     dtype = np.int8 if assigned is None else assigned.dtype
     candidates = np.full(n, _NO_CANDIDATE, dtype=dtype)
     for part, end in zip(sender_rows, ends, strict=True):
@@ -186,7 +182,9 @@ def release_shard(context: StageContext, number: int) -> Scattered:
     if len(candidates) != len(clients["label"]):
         raise InternalError(f"shard {number} has other clients than were dealt with")
     candidate = candidates[rows].astype(np.int64) if task.candidates else None
-    data = client_data(task, clients["curve"][rows], clients["label"][rows], candidate)
+    data = message.client_data(
+        task, clients["curve"][rows], clients["label"][rows], candidate
+    )
     messages = kind.draw(task, data, context.entropy_source("draw", number))
     table_rows = kind.collect(task, messages)
     count = 1 if kind.count_columns else bucket_count(int(context.shared["senders"][0]))
@@ -235,9 +233,9 @@ def sum_counts(counts: Columns, names: tuple[str, ...]) -> Columns:
     return {about: groups} | total
 
 
-def stage_message(params: Params) -> Message:
+def stage_message(params: Params) -> message.Message:
     """Return the message that leaves the clients in this stage."""
-    return messages_of(params["protocol"])[params["message"]]
+    return message.messages_of(params["protocol"])[params["message"]]
 
 
 def sending_rows(clients: Columns, params: Params) -> NDArray[np.int64]:
@@ -337,4 +335,4 @@ def _message_table(
     task: AnyTask, params: Params, batches: list[list[Payload]]
 ) -> Columns:
     every = [payload for batch in batches for payload in batch]
-    return stage_message(params).collect(task, payload_columns(every))
+    return stage_message(params).collect(task, message.payload_columns(every))

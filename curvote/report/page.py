@@ -40,16 +40,8 @@ from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import step as plan_step
 from curvote.pipeline.release import populations
-from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.run import audit_tasks, results
 from curvote.pipeline.run.comparison import RunComparison, group_key_changes
-from curvote.pipeline.run.results import (
-    declared_rows,
-    final_views,
-    main_score_index,
-    mean_scores,
-    run_notes,
-    run_systems,
-)
 from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_artifacts
 from curvote.pipeline.store.artifacts import checked_artifact, write_json
 from curvote.pipeline.store.records import RunRecord
@@ -160,7 +152,10 @@ def _reference_protocols(
 
 def load_page_data(project: Project, record: RunRecord) -> PageData:
     """Return everything that a report shows, from the tables of one run."""
-    all_views, systems = final_views(project, record), run_systems(record)
+    all_views, systems = (
+        results.final_views(project, record),
+        results.run_systems(record),
+    )
     facts: dict[str, Any] = {}
     for stage_facts in all_views[0].every_facts():
         facts = stage_facts | facts  # the first stage takes precedence
@@ -191,7 +186,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
             f"{len(named)} settings: {'; '.join(named)}."
             " Constants and data are of the first."
         )
-    notes += [*describe_choices(record.config), *run_notes(project, record)]
+    notes += [*describe_choices(record.config), *results.run_notes(project, record)]
     keys = {step["key"] for step in record.steps}
     return PageData(
         pipeline=record.pipeline,
@@ -234,7 +229,9 @@ def _load_scores(
     What a rule took has the rule's name.
     """
     parts = list(labelled_parts(record.config))
-    declared_scores = declared_rows(record, mean_scores(project, record))
+    declared_scores = results.declared_rows(
+        record, results.mean_scores(project, record)
+    )
     renamed: list[Mapping[str, Any]] = []
     for row in declared_scores:
         setting = setting_name(row.get("setting", {}))
@@ -243,7 +240,7 @@ def _load_scores(
         part = find_part(parts, cell)
         main = part.rule and row["method"] in find_system(part.settings.protocol).main
         renamed.append({**row, "method": part.rule} if main else row)
-    if (index := main_score_index(record, declared_scores)) is not None:
+    if (index := results.main_score_index(record, declared_scores)) is not None:
         renamed[index] = {**renamed[index], "main": True}
     of_each = {metric.name for metric in metrics if metric.group_kind}
     ungrouped = [row for row in renamed if row["metric"] not in of_each]
@@ -446,7 +443,7 @@ def draw_report(project: Project, record: RunRecord) -> Path:
     in a folder of its own. UserError: what an earlier run stored is gone.
     """
     folder = page_folder(project, record)
-    systems = run_systems(record)
+    systems = results.run_systems(record)
     system_modules = [f"{SYSTEMS[member.name]}.system" for member in systems]
     parts = [name for member in systems for name in member.sections]
     templates = sorted(Path(__file__).parents[1].rglob("*.j2"))

@@ -16,12 +16,8 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
+from curvote.pipeline.config import settings
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import (
-    find_part,
-    labelled_parts,
-    setting_name,
-)
 from curvote.pipeline.run.results import declared_rows, main_score_index
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.locations import artifact_exists
@@ -119,15 +115,15 @@ class Score:
 
 def load_scores(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
     """Return the declared rows of ``scores --json`` as scores, in order."""
-    parts = list(labelled_parts(record.config))
+    parts = list(settings.labelled_parts(record.config))
     names = {axis.name for _, part in parts for axis in _part_system(part).axes}
     scores = []
     for row in declared_rows(record, rows):
         named = {name: row[name] for name in row if name in names}
         where = {"protocol": row["protocol"]}
-        where["setting"] = setting_name(row.get("setting", {}))
+        where["setting"] = settings.setting_name(row.get("setting", {}))
         cell = Cell.from_mapping(where | named)
-        part = find_part(parts, cell)
+        part = settings.find_part(parts, cell)
         member, method = _part_system(part), row["method"]
         place = [metric.name for metric in member.metrics].index(row["metric"])
         rank = (member.main.index(method), place) if method in member.main else None
@@ -168,8 +164,8 @@ def _mlflow_name(name: str) -> str:
 
 def parts_by_cell(record: RunRecord, cells: Iterable[Cell]) -> dict[Cell, Part]:
     """Return the part of a run's configuration for each cell."""
-    parts = list(labelled_parts(record.config))
-    return {cell: find_part(parts, cell) for cell in cells}
+    parts = list(settings.labelled_parts(record.config))
+    return {cell: settings.find_part(parts, cell) for cell in cells}
 
 
 def x_axis(part: Part) -> str:

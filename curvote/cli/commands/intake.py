@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.base.errors import UserError
-from curvote.cli.terminal import (
-    Json,
-    Pipeline,
-    ProjectOption,
-    print_json,
-    print_json_or_rows,
-)
+from curvote.cli import terminal
 from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
@@ -37,10 +31,10 @@ COLUMNS = ("round", "asks", "issued", "accepted", "needed", "state")
 
 @app.command()
 def take(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     inbox: Inbox = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
     from curvote.intake.box import Intake
@@ -56,7 +50,7 @@ def take(
         outcome = accept_inbox(intake, folder, quarantine, parse_messages)
     refused, files_left = outcome.refused, outcome.files_left
     if as_json:
-        print_json(
+        terminal.print_json(
             {"accepted": outcome.accepted, "refused": refused, "left": files_left}
         )
         return
@@ -71,13 +65,13 @@ def take(
 
 @app.command()
 def serve(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="0: any free one.")
     ] = 8090,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    project: ProjectOption = None,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Accept envelopes over HTTP until SIGTERM; a proxy in front ends TLS."""
     from curvote.flows.intake.processes import serve_intake as run
@@ -86,7 +80,7 @@ def serve(
 
 
 @app.command()
-def key(project: ProjectOption = None) -> None:
+def key(project: terminal.ProjectOption = None) -> None:
     """Show the fingerprint of the key that signs the tasks, for clients to pin."""
     from curvote.pipeline.release.publication import server_key
 
@@ -94,7 +88,7 @@ def key(project: ProjectOption = None) -> None:
 
 
 @app.command()
-def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
+def close(pipeline: terminal.Pipeline, project: terminal.ProjectOption = None) -> None:
     """Close the pipeline's open round: go on with the envelopes that are in."""
     from curvote.pipeline.config.file import PipelinesFile
     from curvote.pipeline.release.publication import close_round
@@ -110,7 +104,9 @@ def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
 
 @app.command()
 def show(
-    pipeline: Pipeline, as_json: Json = False, project: ProjectOption = None
+    pipeline: terminal.Pipeline,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Show the pipeline's rounds: invited, accepted and needed clients."""
     from curvote.intake.box import Intake
@@ -119,7 +115,9 @@ def show(
     with Intake(place.intake) as intake:
         rows = [_round_row(round_) for round_ in intake.rounds(pipeline)]
     named = any("server" in row for row in rows)
-    print_json_or_rows(rows, ("server", *COLUMNS) if named else COLUMNS, as_json)
+    terminal.print_json_or_rows(
+        rows, ("server", *COLUMNS) if named else COLUMNS, as_json
+    )
 
 
 def _round_row(round_: Round) -> dict[str, Any]:

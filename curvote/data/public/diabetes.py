@@ -11,15 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from curvote.data import raw_files
+from curvote.data import raw_files, reader
 from curvote.data.columns import Feature
-from curvote.data.reader import (
-    PreparedTable,
-    PublishedTable,
-    TableParameters,
-    TableSchema,
-    TitleAndNotes,
-)
 
 SIMULATED = False
 FILES = {"healthcare": "diabetes", "pima": "pima"}
@@ -73,7 +66,7 @@ _AGE = (
 )
 
 _ZERO = (0.0,)
-SCHEMA = TableSchema(
+SCHEMA = reader.TableSchema(
     features=(
         Feature("Pregnancies", "times", 0, 20, _PREGNANCIES, centre=3, integral=True),
         Feature("Glucose", f"mg/dL in plasma, {_ORAL}", 40, 250, _GLUCOSE, 140, _ZERO),
@@ -101,14 +94,14 @@ ALLOWED = {
 }
 
 
-class Parameters(TableParameters):
+class Parameters(reader.TableParameters):
     """Settings of ``source:``: which table, and its policies."""
 
     name: Literal["diabetes"] = "diabetes"
     variant: Literal["healthcare", "pima"] = "healthcare"
 
 
-class _Diabetes(PublishedTable[Parameters]):
+class _Diabetes(reader.PublishedTable[Parameters]):
     schema, allowed = SCHEMA, ALLOWED
 
     def files(self, parameters: Parameters) -> tuple[str, ...]:
@@ -123,11 +116,11 @@ class _Diabetes(PublishedTable[Parameters]):
         return raw_files.find(FILES[parameters.variant]).rows
 
     def title_and_notes(
-        self, parameters: Parameters, prepared: PreparedTable
-    ) -> TitleAndNotes:
+        self, parameters: Parameters, prepared: reader.PreparedTable
+    ) -> reader.TitleAndNotes:
         return TITLE[parameters.variant], NOTES[parameters.variant]
 
-    def layout(self, file: str) -> TableSchema:
+    def layout(self, file: str) -> reader.TableSchema:
         """Return the schema of a raw file: only the enlarged copy has a column Id."""
         enlarged = file == FILES["healthcare"]
         return replace(SCHEMA, ignored=("Id",)) if enlarged else SCHEMA

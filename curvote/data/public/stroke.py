@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from curvote.base.errors import UserError
-from curvote.data import raw_files
+from curvote.data import raw_files, reader
 from curvote.data.columns import Feature, category_feature
-from curvote.data.reader import (
-    PreparedTable,
-    PublishedTable,
-    TableParameters,
-    TableSchema,
-    TitleAndNotes,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +32,7 @@ _BMI = (
     " obesity (bariatric surgery); the centre is where overweight begins (WHO)"
 )
 
-SCHEMA = TableSchema(
+SCHEMA = reader.TableSchema(
     features=(
         category_feature("gender", ("Female", "Male", "Other"), _ATTRIBUTE),
         Feature("age", "years", 0, 100, _AGE),
@@ -75,13 +68,13 @@ ALLOWED = {
 }
 
 
-class Parameters(TableParameters):
+class Parameters(reader.TableParameters):
     """Settings of ``source:``; ``missing`` is about body mass index alone."""
 
     name: Literal["stroke"] = "stroke"
 
 
-class _Stroke(PublishedTable[Parameters]):
+class _Stroke(reader.PublishedTable[Parameters]):
     file, title = "stroke", "Stroke Prediction (Kaggle, fedesoriano)"
     schema, allowed = SCHEMA, ALLOWED
 
@@ -89,7 +82,9 @@ class _Stroke(PublishedTable[Parameters]):
         rows = raw_files.find(self.file).rows
         return rows - _WITHOUT_BMI * (parameters.missing == "drop")
 
-    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    def check_frame(
+        self, frame: pd.DataFrame, schema: reader.TableSchema
+    ) -> pd.DataFrame:
         """Return the numbers, indexed by the publisher's ids."""
         table = super().check_frame(frame, schema)
         gaps = table.drop(columns="bmi").isna().sum()
@@ -109,8 +104,8 @@ class _Stroke(PublishedTable[Parameters]):
         return table.set_axis(column.to_numpy(dtype=np.int64), axis="index")
 
     def title_and_notes(
-        self, parameters: Parameters, prepared: PreparedTable
-    ) -> TitleAndNotes:
+        self, parameters: Parameters, prepared: reader.PreparedTable
+    ) -> reader.TitleAndNotes:
         n, strokes = len(prepared.labels), int(prepared.labels.sum())
         baseline = f"always saying 'no stroke' is right for {1 - strokes / n:.1%}"
         return self.title, [

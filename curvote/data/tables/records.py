@@ -17,18 +17,9 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.base.table_file import indicator_name
 from curvote.curves.columns import TableValues, select_columns
-from curvote.data.tables import cells, curves, wide_rows
+from curvote.data.tables import cells, curves, schema, wide_rows
 from curvote.data.tables.cells import Integers
 from curvote.data.tables.curves import LongReader, LongRows, LongScan
-from curvote.data.tables.schema import (
-    CsvForm,
-    Violations,
-    column_names,
-    file_kind,
-    label_text,
-    read_batches,
-    row_lines,
-)
 from curvote.data.tables.wide_rows import TableCells, spread_schema
 
 if TYPE_CHECKING:
@@ -118,23 +109,23 @@ class RawRecords:
         import pyarrow as pa
 
         form = self.writing
-        violations = Violations(path, form)
-        names = [name for name in column_names(path, form) if name]
-        row_batches = [*read_batches(path, names, violations)]
+        violations = schema.Violations(path, form)
+        names = [name for name in schema.column_names(path, form) if name]
+        row_batches = [*schema.read_batches(path, names, violations)]
         violations.check()
         if not sum(map(len, row_batches)):
             raise UserError(f"{path} has no rows.")
         frame: pd.DataFrame = pa.Table.from_batches(row_batches).to_pandas()
         rows = range(1, len(frame) + 1)
-        if file_kind(path) == "parquet":
+        if schema.file_kind(path) == "parquet":
             frame.index = pd.Index(rows, name="row")
         else:
-            lines = row_lines(path, form, rows)
+            lines = schema.row_lines(path, form, rows)
             frame.index = pd.Index([lines[row] for row in rows], name="line")
         return frame
 
     @property
-    def writing(self) -> CsvForm:
+    def writing(self) -> schema.CsvForm:
         """The writing of the source's CSV files."""
         return self._parameters
 
@@ -148,7 +139,7 @@ class RawRecords:
         column = {name: _to_arrow(table[name], parameters.decimal) for name in self.raw}
         if isinstance(parameters, curves.Parameters):
             return _read_curves(parameters, column)
-        violations = Violations(_GIVEN_RECORDS, parameters)
+        violations = schema.Violations(_GIVEN_RECORDS, parameters)
         rows = _MarkedCells(parameters, _GIVEN_RECORDS, violations)
         values = rows.features(column)
         names = [feature.name for feature in spread_schema(parameters, ()).features]
@@ -258,7 +249,7 @@ def _to_arrow(column: pd.Series[Any], decimal: str) -> Any:
     import pyarrow as pa
 
     def cell_text(cell: Any) -> str:
-        text = str(label_text(cell))
+        text = str(schema.label_text(cell))
         return text.replace(".", decimal) if isinstance(cell, float) else text
 
     try:

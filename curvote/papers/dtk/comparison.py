@@ -21,11 +21,7 @@ from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
 from curvote.data.simulation import posterior_drift
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.papers.drawing import (
-    ACCURACY,
-    line_panels,
-    protocol_lines,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, complete_rows, distinct_values, score_row, select
 from curvote.systems.transfer.method.exact import QueryBatch
@@ -249,10 +245,10 @@ def accuracy_rows(
 def accuracy_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a setting: accuracy against epsilon, a line a classifier."""
     charts = {
-        setting: protocol_lines(select(rows, setting=setting), LOOKS)
+        setting: drawing.protocol_lines(select(rows, setting=setting), LOOKS)
         for setting in distinct_values(rows, "setting")
     }
-    return line_panels(charts, y=ACCURACY)
+    return drawing.line_panels(charts, y=drawing.ACCURACY)
 
 
 def mean_accuracy(rows: Iterable[Row], name: str) -> Mapping[float, float]:

@@ -10,13 +10,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from curvote.papers.drawing import (
-    decade_axis,
-    fitting_legend,
-    label_y_axes,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.dtk.table_1 import COLOURS, FIGURE, WORDS, Setting
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, completed, select
@@ -57,7 +51,7 @@ def terminal_rows(results: Sequence[Row]) -> list[Row]:
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a setting, coloured by the deciding rate."""
     sizes = dict.fromkeys(setting.n0 for setting in FIGURE)
-    fig, axes = panels(len(FIGURE) + len(sizes), height=3.1, columns=3)
+    fig, axes = drawing.panels(len(FIGURE) + len(sizes), height=3.1, columns=3)
     free_axes = iter(axes)
     for n0 in sizes:
         settings_of = [setting for setting in FIGURE if setting.n0 == n0]
@@ -65,12 +59,12 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
             selected = select(results, setting=setting.columns)
             _draw_curve(next(free_axes), setting, selected)
         _draw_phases(next(free_axes), settings_of)
-    label_y_axes(axes, "log excess risk")
+    drawing.label_y_axes(axes, "log excess risk")
     handles = [
         Line2D([], [], color=COLOURS[name], lw=5, label=text)
         for name, text in WORDS.items()
     ]
-    fitting_legend(fig, handles)
+    drawing.fitting_legend(fig, handles)
     return fig
 
 
@@ -83,10 +77,10 @@ def _draw_curve(ax: Axes, setting: Setting, results: Sequence[Row]) -> None:
         # Each stretch goes on to the first point of the next one: no gap between them.
         decided |= np.roll(decided, 1) & (np.arange(len(decided)) > 0)
         ax.plot(at, np.where(decided, risks, np.nan), color=COLOURS[name], lw=3.2)
-    decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
+    drawing.decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
     ax.set_ylim(*_RISKS)
     ax.grid(axis="y")
-    panel_title(ax, setting.title)
+    drawing.panel_title(ax, setting.title)
 
 
 def _draw_phases(ax: Axes, settings: Sequence[Setting]) -> None:
@@ -106,9 +100,9 @@ def _draw_phases(ax: Axes, settings: Sequence[Setting]) -> None:
     )
     for setting in settings:
         ax.axhline(setting.gamma, color=style.INK, lw=0.8, ls=":")
-    decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
+    drawing.decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
     ax.set_ylabel("gamma")
-    panel_title(ax, f"what decides, n0 {settings[0].n0:,}")
+    drawing.panel_title(ax, f"what decides, n0 {settings[0].n0:,}")
 
 
 def conclusions(_: Sequence[Row]) -> Iterator[str]:

@@ -6,32 +6,27 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from curvote.papers.dtk.comparison import (
-    TUNERS,
-    Drift,
-    Tuner,
-    accuracy_figure,
-    accuracy_rows,
-)
+from curvote.papers.dtk import comparison
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, distinct_values, select
 
 GAMMAS = (0.5, 1.0, 1.5)
 KERNELS = ("triangular", "gaussian")
 # DTK weighs both servers as is best, targetDTK the target by 1.
-_OF = {f"DTK {kernel}": TUNERS[f"DTK {kernel}"] for kernel in KERNELS} | {
-    f"targetDTK {kernel}": Tuner(kernel, weights=np.ones(1)) for kernel in KERNELS
+_OF = {f"DTK {kernel}": comparison.TUNERS[f"DTK {kernel}"] for kernel in KERNELS} | {
+    f"targetDTK {kernel}": comparison.Tuner(kernel, weights=np.ones(1))
+    for kernel in KERNELS
 }
 
 
 # A panel a gamma, a line a classifier.
-figure = accuracy_figure
+figure = comparison.accuracy_figure
 
 
 def rows(_: str, evidence: Evidence) -> list[Row]:
     """Return tuned accuracies, and those of the adaptive rules with and without it."""
-    drifts = {f"gamma={gamma:g}": Drift(gamma, n=100) for gamma in GAMMAS}
-    return accuracy_rows(evidence, _OF, drifts)
+    drifts = {f"gamma={gamma:g}": comparison.Drift(gamma, n=100) for gamma in GAMMAS}
+    return comparison.accuracy_rows(evidence, _OF, drifts)
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

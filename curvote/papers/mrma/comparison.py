@@ -17,13 +17,8 @@ from curvote.messages.measures import NONE_PASSED
 from curvote.papers.evidence import Evidence, Labels, collect_evidence
 from curvote.papers.reproduction import Reproduction
 from curvote.papers.rows import Row, complete_rows, distinct_values, percent, select
+from curvote.pipeline.config import settings
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import (
-    PROTOCOL,
-    expand_settings,
-    labels_by_setting,
-    setting_name,
-)
 from curvote.pipeline.run.results import missing_to_none
 from curvote.pipeline.store.records import RunRecord
 from curvote.report import data
@@ -199,7 +194,7 @@ def _parse_cell(row: dict[str, str]) -> PrintedCell:
 
 
 # Axes of a grid with a meaning of their own; the others make up ``setting``.
-_OWN_AXES = (PROTOCOL, "form", "d", "representation", "split")
+_OWN_AXES = (settings.PROTOCOL, "form", "d", "representation", "split")
 USEFUL = "useful"
 _ERROR = "misclassification"
 _GROUPS = (None, USEFUL, "1", "2", "3")
@@ -356,21 +351,22 @@ def _error_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _refine_rows(record: RunRecord, rows: list[Row], table: pd.DataFrame) -> list[Row]:
-    labels = labels_by_setting(record.config)
+    labels = settings.labels_by_setting(record.config)
     useful = useful_group_rows(record.pipeline, _error_scores(table), labels)
     rows_of = _stated_settings(record.config)
     return [
-        row | rows_of[setting_name(row.get("setting", {}))] for row in (*rows, *useful)
+        row | rows_of[settings.setting_name(row.get("setting", {}))]
+        for row in (*rows, *useful)
     ]
 
 
 def _stated_settings(config: dict[str, Any]) -> dict[str | None, Row]:
     """Return the rescaling and the size that each setting states, by its name."""
     rows_of = {}
-    for labels, section in expand_settings(config):
+    for labels, section in settings.expand_settings(config):
         project = Representation.model_validate(section["project"])
         size = {"representation": project.rescale, "d": project.size}
-        rows_of[setting_name(labels)] = size
+        rows_of[settings.setting_name(labels)] = size
     return rows_of
 
 

@@ -14,19 +14,10 @@ from curvote.base.entropy import SystemEntropy
 from curvote.mechanisms.base import product_law
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
+from curvote.papers.qcu import studies
 from curvote.papers.qcu.laws import agreement, our_channel, paper_law
-from curvote.papers.qcu.studies import (
-    RobustModel,
-    analyze_setting,
-    answer_surface,
-    evidence_project,
-)
 from curvote.papers.rows import Row, completed, select
-from curvote.systems.utility.method.robustness import (
-    OMEGA,
-    certified_bound,
-    query_count,
-)
+from curvote.systems.utility.method import robustness
 
 MODEL, RECORD, EPSILON = "stroke-logistic", "age 79", 2.0
 DRAWS: Final = 2000
@@ -53,25 +44,27 @@ def rows(name: str, evidence: Evidence) -> Iterator[Row]:
 
     ``group`` is "milliseconds", the median of seven on this machine, or "queries".
     """
-    robust_model = analyze_setting(evidence_project(name, evidence), MODEL, RECORD)
-    once = _median_milliseconds(lambda: answer_surface(robust_model.question))
+    robust_model = studies.analyze_setting(
+        studies.evidence_project(name, evidence), MODEL, RECORD
+    )
+    once = _median_milliseconds(lambda: studies.answer_surface(robust_model.question))
     yield _cost_row(TIMES, SURFACE, once)
     for mechanism in MECHANISMS:
         for setting, make in _computations(robust_model, mechanism).items():
             printed = PRINTED.get((mechanism, setting))
             cost = _cost_row(TIMES, setting, _median_milliseconds(make))
             yield cost | {"method": mechanism, "published": printed}
-    test = query_count()
+    test = robustness.query_count()
     yield _cost_row(QUERIES, "a test as published", test)
     yield _cost_row(QUERIES, "a radius as published", TESTS * test)
-    right = TESTS * query_count(OMEGA / TESTS)
+    right = TESTS * robustness.query_count(robustness.OMEGA / TESTS)
     yield _cost_row(QUERIES, "a radius at the stated risk", right)
     yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
     yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
 
 
 def _computations(
-    robust_model: RobustModel, mechanism: str
+    robust_model: studies.RobustModel, mechanism: str
 ) -> dict[str, Callable[[], object]]:
     """Return what is timed of a mechanism, by setting."""
     channel, law = our_channel(mechanism, EPSILON), paper_law(mechanism, EPSILON)
@@ -81,12 +74,12 @@ def _computations(
         THEORETICAL: lambda: product_law(*map(law.law, values.T)).box(
             box.low, box.high
         ),
-        BOUND: lambda: certified_bound(channel, values, box),
+        BOUND: lambda: robustness.certified_bound(channel, values, box),
         EXACT: lambda: agreement(robust_model.surface, channel),
     }
 
 
-def drawn_agreement(robust_model: RobustModel, name: str) -> float:
+def drawn_agreement(robust_model: studies.RobustModel, name: str) -> float:
     """Return the share of draws of our mechanism whose answer is the record's."""
     query = robust_model.question
     many = np.repeat(query.records[:1], DRAWS, axis=0)

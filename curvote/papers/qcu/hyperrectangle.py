@@ -11,14 +11,8 @@ from matplotlib.figure import Figure
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import panels as plane
+from curvote.papers.qcu import studies
 from curvote.papers.qcu.laws import agreement, our_channel, paper_law, printed_agreement
-from curvote.papers.qcu.studies import (
-    CLASSIFIERS,
-    POINT,
-    PRINTED_BOXES,
-    answer_surface,
-    example_question,
-)
 from curvote.papers.rows import Row, completed, percent, select
 from curvote.systems.utility.method.engines.base import Surface
 from curvote.systems.utility.method.robustness import certify_box
@@ -36,11 +30,13 @@ def rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
     ``setting`` names the box: "a" and "b" are printed, "ours" is found. The agreement
     itself stands in every row of that quantity, the noise in the box as its bound.
     """
-    for name, make in CLASSIFIERS.items():
-        query = example_question(make())
-        answers = answer_surface(query)
+    for name, make in studies.CLASSIFIERS.items():
+        query = studies.example_question(make())
+        answers = studies.answer_surface(query)
         ours = certify_box(answers, query.values, bounds=query.bounds)
-        boxes = PRINTED_BOXES | {OURS: np.column_stack([ours.low[0], ours.high[0]])}
+        boxes = studies.PRINTED_BOXES | {
+            OURS: np.column_stack([ours.low[0], ours.high[0]])
+        }
         for setting, ends in boxes.items():
             by = "curvote" if setting == OURS else "published"
             for side, value in zip(SIDES, ends.ravel(), strict=True):
@@ -54,7 +50,7 @@ def _mass_rows(
     name: str, answers: Surface, boxes: dict[str, Any], epsilon: float
 ) -> Iterator[Row]:
     law, channel = paper_law(MECHANISM, epsilon), our_channel(MECHANISM, epsilon)
-    noise_law = channel.law(POINT)
+    noise_law = channel.law(studies.POINT)
     for setting, ends in boxes.items():
         low, high = ends.T[:, None]
         yield {
@@ -63,7 +59,9 @@ def _mass_rows(
             "method": MECHANISM,
             "epsilon": epsilon,
             "quantity": "agreement",
-            "curvote": percent(float(printed_agreement(answers, POINT, law)[0])),
+            "curvote": percent(
+                float(printed_agreement(answers, studies.POINT, law)[0])
+            ),
             "corrected": percent(float(agreement(answers, channel)[0])),
             "bound": percent(float(noise_law.box(low, high)[0])) if noise_law else None,
         }
@@ -71,10 +69,10 @@ def _mass_rows(
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the answers of both classifiers with all boxes."""
-    fig, axes = panels(len(CLASSIFIERS), 3.6)
+    fig, axes = panels(len(studies.CLASSIFIERS), 3.6)
     lines = {"a": ":", "b": "--", OURS: "-"}
-    for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
-        plane.draw_map(ax, example_question(make()), ("x_u", "x_v"))
+    for ax, (name, make) in zip(axes, studies.CLASSIFIERS.items(), strict=True):
+        plane.draw_map(ax, studies.example_question(make()), ("x_u", "x_v"))
         for setting, line in lines.items():
             low, high = _box_ends(select(results, learner=name, setting=setting)).T
             label = setting if setting == OURS else f"printed ({setting})"
@@ -92,7 +90,7 @@ def _box_ends(results: Sequence[Row]) -> Any:
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield the noise's mass outside each box."""
-    for name in CLASSIFIERS:
+    for name in studies.CLASSIFIERS:
         selected = select(results, learner=name, epsilon=2.0)
         texts = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in selected)
         yield (

@@ -15,13 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import (
-    Law,
-    Mixture,
-    atomic_law,
-    continuous_law,
-    product_law,
-)
+from curvote.mechanisms import base
 from curvote.mechanisms.factory import make
 from curvote.papers.qcu.studies import BOUNDS, UNIT
 from curvote.systems.utility.method.channel import Channel, Part
@@ -38,7 +32,7 @@ class PaperLaw(ABC):
     """
 
     @abstractmethod
-    def law(self, x: FloatArray) -> Law:
+    def law(self, x: FloatArray) -> base.Law:
         """Return the laws of accepted outputs, for values (n,)."""
 
     @abstractmethod
@@ -61,9 +55,9 @@ class Piecewise(PaperLaw):
     def _start(self, x: FloatArray) -> FloatArray:
         return np.clip(x, self.half, 1 - self.half) - self.half
 
-    def law(self, x: FloatArray) -> Law:
+    def law(self, x: FloatArray) -> base.Law:
         """Return the laws for values (n,), without atoms."""
-        return continuous_law(x[:, None], self._cdf, 0.0, 1.0)
+        return base.continuous_law(x[:, None], self._cdf, 0.0, 1.0)
 
     def _cdf(self, x: FloatArray, at: FloatArray) -> FloatArray:
         within = np.clip(at - self._start(x), 0, 2 * self.half)
@@ -98,9 +92,9 @@ class Levels(PaperLaw):
     def table(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs (n, k), rising in each row, and their probabilities."""
 
-    def law(self, x: FloatArray) -> Law:
+    def law(self, x: FloatArray) -> base.Law:
         """Return the laws for values (n,), as atoms."""
-        return atomic_law(*self.table(x))
+        return base.atomic_law(*self.table(x))
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one draw for each value."""
@@ -174,9 +168,9 @@ class RedrawnNoise(PaperLaw):
         """Return P(0 <= x + noise <= 1), of the shape of x."""
         return np.asarray(self.noise(1 - x) - self.noise(-x))
 
-    def law(self, x: FloatArray) -> Law:
+    def law(self, x: FloatArray) -> base.Law:
         """Return the laws given that the sum lies in [0, 1]."""
-        return continuous_law(x[:, None], self._cdf, 0.0, 1.0)
+        return base.continuous_law(x[:, None], self._cdf, 0.0, 1.0)
 
     def _cdf(self, x: FloatArray, at: FloatArray) -> FloatArray:
         reached = self.noise(np.clip(at, 0, 1) - x) - self.noise(-x)
@@ -264,9 +258,9 @@ PARAMS: Final[dict[str, dict[str, Any]]] = {
 class StatedChannel(Channel):
     """A channel with a stated law instead of mechanisms; it cannot be drawn."""
 
-    stated_law: Callable[[FloatArray], Mixture] = field(kw_only=True)
+    stated_law: Callable[[FloatArray], base.Mixture] = field(kw_only=True)
 
-    def law(self, values: FloatArray) -> Mixture:
+    def law(self, values: FloatArray) -> base.Mixture:
         """Return the stated law of what the model sees for ``values`` (n, s)."""
         return self.stated_law(values)
 
@@ -274,8 +268,8 @@ class StatedChannel(Channel):
 def paper_channel(law: PaperLaw) -> StatedChannel:
     """Return the channel that noises two features by a paper's law."""
 
-    def mixture(values: FloatArray) -> Mixture:
-        return product_law(*(law.law(column) for column in values.T))
+    def mixture(values: FloatArray) -> base.Mixture:
+        return base.product_law(*(law.law(column) for column in values.T))
 
     return StatedChannel((), BOUNDS, BOUNDS.mean(axis=1), stated_law=mixture)
 

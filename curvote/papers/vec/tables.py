@@ -12,12 +12,7 @@ from matplotlib.figure import Figure
 
 from curvote.base.errors import UserError
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    ACCURACY,
-    PlotLine,
-    line_panels,
-    protocol_lines,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import (
     Row,
@@ -167,15 +162,17 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     for setting in dict.fromkeys(row["setting"] for row in results):
         selected = select(results, setting=setting)
         printed_rows = [row for row in selected if row["published"]]
-        charts[setting] = protocol_lines(repeat_without_epsilon(selected), LOOKS) + [
-            PlotLine(
+        charts[setting] = drawing.protocol_lines(
+            repeat_without_epsilon(selected), LOOKS
+        ) + [
+            drawing.PlotLine(
                 f"{line.label}, printed",
                 replace(line.look, line=":", marker="", width=1.0, above=2),
                 column_as_ours(line.rows, "published"),
             )
-            for line in protocol_lines(printed_rows, LOOKS)
+            for line in drawing.protocol_lines(printed_rows, LOOKS)
         ]
-    return line_panels(charts, y=ACCURACY)
+    return drawing.line_panels(charts, y=drawing.ACCURACY)
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.data.lookup import is_remote, resolve_source
 from curvote.data.tables.starter import TO_STATE
 from curvote.messages.roles import too_many_error
-from curvote.pipeline.config import schema
+from curvote.pipeline.config import schema, yaml_document
 from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import Runtime
 from curvote.pipeline.config.settings import (
@@ -37,11 +37,6 @@ from curvote.pipeline.config.validation import (
     Model,
     meaning_problems,
     validate_settings,
-)
-from curvote.pipeline.config.yaml_document import (
-    as_one_line,
-    load_document,
-    parse_value,
 )
 
 if TYPE_CHECKING:
@@ -138,7 +133,7 @@ def _setting_texts(
         if isinstance(value, Mapping) and value:
             yield from _setting_texts(value, path)
         else:
-            yield path, as_one_line(value)
+            yield path, yaml_document.as_one_line(value)
 
 
 # What to write, by the key that holds the mark; the innermost key that is here counts.
@@ -217,7 +212,7 @@ class PipelinesFile:
 
     def __init__(self, place: Project, called: str = PIPELINES) -> None:
         self.called = called
-        values, self.lines = load_document(place.pipelines_file, called)
+        values, self.lines = yaml_document.load_document(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         unknown = set(self.values) - {*_TOP_KEYS}
         problems = [
@@ -291,7 +286,7 @@ class PipelinesFile:
             if not equals or not path:
                 raise UserError(f"--set {override!r}: write it as a.b=value.")
             try:
-                set_dotted(merged, path, parse_value(text))
+                set_dotted(merged, path, yaml_document.parse_value(text))
             except UserError as error:
                 raise UserError(f"--set {override!r}: {error}") from None
         set_values = {key: value for key, value in fixed.items() if value is not None}

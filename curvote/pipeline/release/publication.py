@@ -30,14 +30,7 @@ from curvote.pipeline.release.production import (
 )
 from curvote.pipeline.release.session import task_of_step
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
-from curvote.wire import signing
-from curvote.wire.envelope import (
-    Invitation,
-    issue_invitations,
-    issue_record_invitations,
-    new_private_key,
-    public_key,
-)
+from curvote.wire import envelope, signing
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import AnyTask
 
@@ -190,7 +183,7 @@ def _seal_key(
         return None
     with Intake(project.intake) as intake:
         there = (intake.seal(round_.id) for round_ in rounds if not round_.closed)
-        return next(filter(None, there), None) or new_private_key()
+        return next(filter(None, there), None) or envelope.new_private_key()
 
 
 def _publication_paths(
@@ -238,7 +231,7 @@ def _prepare_invitations(
     steps_and_tasks: list[tuple[Step, AnyTask]],
     rounds: list[Round],
     seal: str | None,
-) -> list[Invitation]:
+) -> list[envelope.Invitation]:
     """Return invitations of rounds: new ones, or those of a killed run.
 
     Sealed ones are issued anew: the key that those name went with the killed run. The
@@ -248,7 +241,7 @@ def _prepare_invitations(
     there = _read_invitations(path)
     stay = {entry.digest for entry in rounds}
     invited = [entry for entry in there if entry.task in stay]
-    to = public_key(seal) if seal else None
+    to = envelope.public_key(seal) if seal else None
     for step, task in steps_and_tasks:
         for_task = [entry for entry in there if entry.task == task.digest()]
         named = public_records(project, step)
@@ -257,17 +250,19 @@ def _prepare_invitations(
             kind, signer = message_of(task), server_key(project).fingerprint
             if named is None:
                 count = kind.invited_count(configured.values())
-                for_task = issue_invitations(task, count, signer, to, kind.sender(task))
+                for_task = envelope.issue_invitations(
+                    task, count, signer, to, kind.sender(task)
+                )
             else:
-                for_task = issue_record_invitations(task, named, signer, to)
+                for_task = envelope.issue_record_invitations(task, named, signer, to)
         invited += for_task
     if invited != there:
         write_lines(path, [invitation.to_json() for invitation in invited])
     return invited
 
 
-def _read_invitations(path: Path) -> list[Invitation]:
+def _read_invitations(path: Path) -> list[envelope.Invitation]:
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [Invitation.from_json(json.loads(line)) for line in lines]
+    return [envelope.Invitation.from_json(json.loads(line)) for line in lines]

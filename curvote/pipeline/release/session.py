@@ -28,6 +28,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import Step, file_digest
 from curvote.pipeline.release import evidence, production
 from curvote.pipeline.release.production import LOST_ARTIFACT, release_of
+from curvote.pipeline.store import locations
 from curvote.pipeline.store.artifacts import (
     MANIFEST,
     Artifact,
@@ -35,11 +36,6 @@ from curvote.pipeline.store.artifacts import (
     commit,
     open_to_readers,
     write_json,
-)
-from curvote.pipeline.store.locations import (
-    artifact_exists,
-    is_remote,
-    temporary_folder,
 )
 from curvote.wire.task import AnyTask
 
@@ -63,9 +59,9 @@ def release_step(
         _copies_updated(project, ledger, witnesses),
     ):
         settle_release(ledger, project, step, target)
-        if artifact_exists(target):
+        if locations.artifact_exists(target):
             return Artifact(target)
-        temporary = temporary_folder(project, target)
+        temporary = locations.temporary_folder(project, target)
         temporary.mkdir(mode=0o700)  # what is not published is nobody's to read
         sync_folder(temporary.parent)
         try:
@@ -133,7 +129,7 @@ def settle_release(ledger: Ledger, project: Project, step: Step, target: Path) -
     it; if it was finished for an object store, tables may be there already: the rest
     follows. Neither: nobody knows, so it counts as spent.
     """
-    temporary = temporary_folder(project, target)
+    temporary = locations.temporary_folder(project, target)
     entry = ledger.entry(step.key)
     state = entry.state if entry else "cancelled"
     published = Artifact(target).problem(content=True)
@@ -171,7 +167,7 @@ def _cancel_reservation(
 
 def _may_be_uploaded(temporary: Path, target: Path) -> bool:
     """Return whether tables may be on an object store without their manifest."""
-    return is_remote(target) and (temporary / MANIFEST).is_file()
+    return locations.is_remote(target) and (temporary / MANIFEST).is_file()
 
 
 def _confirm_release(

@@ -35,12 +35,7 @@ from curvote.chain.stage import (
 )
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.engines import Engine, one_thread
-from curvote.pipeline.store.arrow import (
-    merge_repetitions,
-    same_kinds,
-    to_arrow,
-    to_columns,
-)
+from curvote.pipeline.store import arrow
 from curvote.pipeline.store.artifacts import Artifact, open_artifact
 from curvote.pipeline.store.locations import as_path
 from curvote.pipeline.store.tables import SHARD, Batch, clear_cache
@@ -83,7 +78,7 @@ class BlockWriter:
         if table not in self._tables:
             raise InternalError(f"{self._folder.parent.name} has no table {table}")
         buffered = self._buffered.setdefault(table, [])
-        if buffered and not same_kinds(buffered[-1][1], columns):
+        if buffered and not arrow.same_kinds(buffered[-1][1], columns):
             self._flush_table(table)
         buffered.append((place, columns))
         if sum(_count_rows(columns) for _, columns in buffered) > SHARD:
@@ -93,7 +88,7 @@ class BlockWriter:
         pieces = self._buffered[name]
         if not pieces:
             return
-        batch = merge_repetitions(self._tables[name], self._index, pieces)
+        batch = arrow.merge_repetitions(self._tables[name], self._index, pieces)
         counts = [(place, _count_rows(columns)) for place, columns in pieces]
         pieces.clear()
         if name not in self._writers:
@@ -330,7 +325,7 @@ def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
     order = np.argsort(scattered.buckets, kind="stable")
     rows = {name: values[order] for name, values in scattered.rows[table.name].items()}
     sizes = np.bincount(scattered.buckets, minlength=scattered.count)
-    batch = to_arrow(table, job.index, place, rows)
+    batch = arrow.to_arrow(table, job.index, place, rows)
     file = _shard_file(job, place, number)
     aside = create_empty_file(file.with_name(f".{file.name}.{uuid4().hex}"))
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
@@ -349,9 +344,9 @@ def _merge_buckets(job: Job, place: Place, count: int) -> Iterator[Batch]:
         paths = [_shard_file(job, place, number) for number in range(count)]
         files = _ShardFiles(stack, paths)
         for bucket in range(files.buckets):
-            arrived = to_columns(table.name, files.read_bucket(bucket))
+            arrived = arrow.to_columns(table.name, files.read_bucket(bucket))
             rows = functions.join(context, bucket, {table.name: arrived})[table.name]
-            yield place, to_arrow(table, job.index, place, rows)
+            yield place, arrow.to_arrow(table, job.index, place, rows)
 
 
 class _ShardFiles:

@@ -27,17 +27,12 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labels_by_setting
 from curvote.pipeline.config.yaml_document import as_one_line
 from curvote.pipeline.plan.step import differences
+from curvote.pipeline.run import run_object
 from curvote.pipeline.run.results import (
     ALWAYS_COLUMNS,
     missing_to_none,
     replicate_scores,
     run_systems,
-)
-from curvote.pipeline.run.run_object import (
-    find_page,
-    find_run,
-    require_plan,
-    require_scores,
 )
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord
@@ -422,9 +417,9 @@ def compare_runs(project: Project, a: str, b: str) -> RunComparison:
 
     UserError: there is no such run, or it could not even be planned.
     """
-    first, second = find_run(project, a), find_run(project, b)
+    first, second = run_object.find_run(project, a), run_object.find_run(project, b)
     for run in (first, second):
-        require_plan(run)
+        run_object.require_plan(run)
     keys, same = changed_keys(project, first, second)
     scores, notes = _compare_scores(project, first, second)
     return RunComparison(
@@ -435,7 +430,10 @@ def compare_runs(project: Project, a: str, b: str) -> RunComparison:
         same=same,
         scores=scores,
         notes=notes,
-        pages=(find_page(project, first), find_page(project, second)),
+        pages=(
+            run_object.find_page(project, first),
+            run_object.find_page(project, second),
+        ),
     )
 
 
@@ -451,7 +449,7 @@ def _compare_scores(
         return [], [f"no scores: {', '.join(unfinished)} did not end."]
     try:
         for run in (first, second):
-            require_scores(project, run)
+            run_object.require_scores(project, run)
         changes = compare_scores(project, first, second)
     except UserError as error:
         return [], [f"no scores: {error}"]

@@ -15,12 +15,7 @@ from typing import Any
 
 from curvote.base.durable import private_folder
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import (
-    EntropySource,
-    Metadata,
-    stage_functions,
-    system_entropy,
-)
+from curvote.chain import stage
 from curvote.data.raw_files import digest
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
@@ -29,14 +24,8 @@ from curvote.pipeline.release.production import find_round
 from curvote.pipeline.release.session import provenance, release_step
 from curvote.pipeline.run import blocks
 from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.store import artifacts
+from curvote.pipeline.store import artifacts, locations
 from curvote.pipeline.store.growth import ReusedReplicates, stage_parameters
-from curvote.pipeline.store.locations import (
-    as_path,
-    is_remote,
-    store_error,
-    temporary_folder,
-)
 from curvote.pipeline.store.tables import SHARD, merge_blocks
 
 Progress = Callable[[int, int], None]
@@ -51,7 +40,7 @@ class _BlockOptions:
     engine: Engine
     block: int | None
     progress: Progress | None
-    words: EntropySource
+    words: stage.EntropySource
 
 
 def execute_step(
@@ -61,7 +50,7 @@ def execute_step(
     engine: Engine | None = None,
     block: int | None = None,
     progress: Progress | None = None,
-    words: EntropySource = system_entropy,
+    words: stage.EntropySource = stage.system_entropy,
 ) -> artifacts.ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
@@ -71,7 +60,7 @@ def execute_step(
     a folder that cannot be written, or an object store for what only its owner reads.
     """
     target = artifacts.artifact(project, step.stage.name, step.key).path
-    if step.owner_only and is_remote(target):
+    if step.owner_only and locations.is_remote(target):
         raise UserError(
             f"{step.name}: whoever knows the seed of this study can take the noise off"
             " records that nobody published. You alone may read such tables, but others"
@@ -140,12 +129,13 @@ def _block_size(number: int, job: blocks.Job) -> int:
 
 def _input_rows(job: blocks.Job) -> int:
     return sum(
-        artifacts.open_artifact(as_path(place)).n_rows for place in job.inputs.values()
+        artifacts.open_artifact(locations.as_path(place)).n_rows
+        for place in job.inputs.values()
     )
 
 
 def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
-    temporary = temporary_folder(project, target)
+    temporary = locations.temporary_folder(project, target)
     if step.owner_only:
         private_folder(temporary)
     temporary.mkdir(exist_ok=True)
@@ -158,7 +148,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
             raise InternalError(f"{step.name}: its round was never opened")
         place, task = str(project.intake), round_.task.to_json()
         params |= {"intake.path": place, "intake.round": round_.id, "intake.task": task}
-    functions, metadata = stage_functions(step.stage.module), dict[str, Any]()
+    functions, metadata = stage.stage_functions(step.stage.module), dict[str, Any]()
     if hasattr(functions, "metadata"):
         metadata = functions.metadata(inputs, params)
     _refuse_changed_files(step.raw)
@@ -185,7 +175,10 @@ def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
 
 
 def _write_manifest(
-    step: Step, temporary: Path, metadata: Metadata, tables: dict[str, dict[str, Any]]
+    step: Step,
+    temporary: Path,
+    metadata: stage.Metadata,
+    tables: dict[str, dict[str, Any]],
 ) -> None:
     """Delete the blocks and write the manifest, if raw files are unchanged.
 
@@ -222,7 +215,7 @@ def _key_locked(project: Project, step: Step) -> Iterator[None]:
 
 def _storage_error(error: OSError, target: Path) -> UserError:
     if "AWS Error" in str(error):  # while a file was read
-        return store_error(error, target)
+        return locations.store_error(error, target)
     place = error.filename or target
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(

@@ -6,13 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from curvote.pipeline.config.file import (
-    ELSEWHERE,
-    SCHEDULED,
-    PipelineOverview,
-    PipelinesFile,
-    list_pipelines,
-)
+from curvote.pipeline.config import file
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact
@@ -36,9 +30,11 @@ def project_status(
     ran here. Files are checked by size and date, or with ``content`` by SHA-256.
     Those on a schedule have the start of their last success beside the last try.
     """
-    overviews = {about.name: about for about in list_pipelines(PipelinesFile(project))}
+    overviews = {
+        about.name: about for about in file.list_pipelines(file.PipelinesFile(project))
+    }
     for name in records.pipeline_names(project):
-        overviews.setdefault(name, PipelineOverview(name, ELSEWHERE))
+        overviews.setdefault(name, file.PipelineOverview(name, file.ELSEWHERE))
     return [
         _status_row(project, about, content, is_alive) for about in overviews.values()
     ]
@@ -53,7 +49,7 @@ def run_state(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
 
 
 def _status_row(
-    project: Project, about: PipelineOverview, content: bool, is_alive: IsAlive
+    project: Project, about: file.PipelineOverview, content: bool, is_alive: IsAlive
 ) -> dict[str, Any]:
     record = latest_run(project, about.name)
     pairs = dict.fromkeys(
@@ -67,7 +63,7 @@ def _status_row(
     sound = sum(problem is None for _, problem in problems)
     counted = f"{sound} of {len(problems)} sound" if problems else ""
     success = ""
-    if about.group == SCHEDULED:
+    if about.group == file.SCHEDULED:
         latest = partial(records.newest_ids, project, about.name, "completed")
         done = read_records(project, latest)
         success = (done[-1].finished or done[-1].started) if done else "none"

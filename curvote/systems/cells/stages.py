@@ -10,21 +10,10 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.system import View
-from curvote.curves.partition import (
-    Array,
-    Partitions,
-    bin_partitions,
-    half_partitions,
-    random_grid,
-)
+from curvote.curves import partition
 from curvote.learning import cells
 from curvote.systems.cells.messages import COUNTS_ANSWER, STUMP_ANSWER, TREE_ANSWER
-from curvote.systems.common import study
-from curvote.systems.common.models import (
-    FIRST_REPETITION,
-    read_encoding,
-    record_columns,
-)
+from curvote.systems.common import models, study
 from curvote.systems.common.study import draw_stage, score_rows, study_clients
 from curvote.systems.references.stages import majority_error
 
@@ -39,18 +28,22 @@ def scorecard_metadata(inputs: Inputs, params: Params) -> Metadata:
     return {"d": metadata["d"], "epsilon": metadata["epsilon"], "n_classes": n_classes}
 
 
-def tally_answers(context: StageContext) -> tuple[Partitions, cells.CellShares]:
+def tally_answers(
+    context: StageContext,
+) -> tuple[partition.Partitions, cells.CellShares]:
     """Return the questions of one repetition, and the shares of answers."""
     public = context.metadata
     questions = context.rows("train", "questions")
-    partitions = Partitions.from_columns(questions, public["d"])
+    partitions = partition.Partitions.from_columns(questions, public["d"])
     answers = context.rows("privatize", "answers")
     shape = partitions.count, partitions.cells, public["n_classes"]
     words = answers["question"], answers["answer"]
     return partitions, cells.estimate_shares(*words, shape, public["epsilon"])
 
 
-def scorecard_rows(partitions: Partitions, scores: Array, n: Array) -> Rows:
+def scorecard_rows(
+    partitions: partition.Partitions, scores: partition.Array, n: partition.Array
+) -> Rows:
     """Return table ``scorecard``: cuts, scores (Q, C, K) and answers (Q,) to each."""
     columns = {"score": scores.reshape(partitions.count, -1), "n": n.astype(np.int64)}
     return {"scorecard": partitions.columns | columns}
@@ -58,9 +51,9 @@ def scorecard_rows(partitions: Partitions, scores: Array, n: Array) -> Rows:
 
 def read_scorecard(
     rows: Mapping[str, NDArray[Any]], d: int, n_classes: int
-) -> tuple[Partitions, Array]:
+) -> tuple[partition.Partitions, partition.Array]:
     """Return the questions and scores (Q, C, K) of table ``scorecard``."""
-    partitions = Partitions.from_columns(rows, d)
+    partitions = partition.Partitions.from_columns(rows, d)
     shape = partitions.count, partitions.cells, n_classes
     return partitions, rows["score"].reshape(shape)
 
@@ -69,17 +62,20 @@ def scorecard_model(view: View) -> CellClassifier:
     """Return the classifier of raw records of the first repetition."""
     from curvote.systems.cells.model import CellClassifier  # see `linear`
 
-    encoding, classes = read_encoding(view), list(view.metadata("project")["classes"])
-    rows = view.columns("aggregate", "scorecard", FIRST_REPETITION)
+    encoding, classes = (
+        models.read_encoding(view),
+        list(view.metadata("project")["classes"]),
+    )
+    rows = view.columns("aggregate", "scorecard", models.FIRST_REPETITION)
     partitions, scores = read_scorecard(rows, encoding.d, len(classes))
     return CellClassifier.from_scorecard(
-        encoding, record_columns(view), partitions, scores, classes
+        encoding, models.record_columns(view), partitions, scores, classes
     )
 
 
 def scorecard_outcome(view: View) -> dict[str, float]:
     """Return the number of answers that were counted."""
-    answers = view.columns("privatize", "answers", FIRST_REPETITION)
+    answers = view.columns("privatize", "answers", models.FIRST_REPETITION)
     return {"reports": len(answers["answer"])}
 
 
@@ -113,7 +109,7 @@ ask_counts_metadata = questions_metadata
 def ask_counts(context: StageContext) -> Rows:
     """Return the table ``questions``: a row a number."""
     public, count = context.metadata, context.params["counts.bins"]
-    partitions = bin_partitions(public["d"], public["rescale"], count)
+    partitions = partition.bin_partitions(public["d"], public["rescale"], count)
     return {"questions": partitions.columns}
 
 
@@ -140,7 +136,7 @@ ask_stump_metadata = questions_metadata
 def ask_stump(context: StageContext) -> Rows:
     """Return the table ``questions``: a row a number and threshold."""
     public, count = context.metadata, context.params["stump.thresholds"]
-    partitions = half_partitions(public["d"], public["rescale"], count)
+    partitions = partition.half_partitions(public["d"], public["rescale"], count)
     return {"questions": partitions.columns}
 
 
@@ -168,7 +164,7 @@ def ask_tree(context: StageContext) -> Rows:
     """Return the table ``questions``: the one grid."""
     public, rng = context.metadata, context.generator("draw")
     count = context.params["tree.cells"]
-    partitions = random_grid(public["d"], public["rescale"], count, rng)
+    partitions = partition.random_grid(public["d"], public["rescale"], count, rng)
     return {"questions": partitions.columns}
 
 

@@ -23,11 +23,7 @@ from curvote.learning.directions import (
     two_round_classifier,
 )
 from curvote.learning.fallback import solve_with_fallback
-from curvote.messages.arms import (
-    decoding_metadata,
-    directions_from_params,
-    directions_of,
-)
+from curvote.messages import arms
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places
@@ -49,7 +45,7 @@ privatize_metadata, privatize_portions = study.draw_stage_in_portions(Direction(
 
 def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+    return arms.decoding_metadata(inputs["privatize"].metadata)
 
 
 def aggregate(context: StageContext) -> Rows:
@@ -75,7 +71,9 @@ def decode_total(
     total: ReportMean, public: Metadata, rule: MomentRule = solve_weights
 ) -> Columns:
     """Return table ``classifier`` from the mean of all reports."""
-    line = one_round_classifier(total, directions_of(public), public["epsilon"], rule)
+    line = one_round_classifier(
+        total, arms.directions_of(public), public["epsilon"], rule
+    )
     return classifier_columns(line, total.n)
 
 
@@ -119,7 +117,7 @@ def whiten(context: StageContext) -> Rows:
 def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
     """Return table ``whitening`` from the shards of the first round's reports."""
     transform = estimate_whitening(
-        sum_reports(reports), directions_of(public), public["epsilon"]
+        sum_reports(reports), arms.directions_of(public), public["epsilon"]
     )
     return {"matrix": transform.matrix, "centre": transform.centre}
 
@@ -129,7 +127,7 @@ refine_metadata, refine_portions = study.draw_stage_in_portions(Refinement())
 
 def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["refine"].metadata)
+    return arms.decoding_metadata(inputs["refine"].metadata)
 
 
 def combine(context: StageContext) -> Rows:
@@ -152,7 +150,7 @@ def decode_two_rounds(
     sums = sum_reports(first), sum_reports(second)
     transform = Whitening(whitening["matrix"], whitening["centre"])
     line = two_round_classifier(
-        sums, transform, directions_of(public), public["epsilon"], rule
+        sums, transform, arms.directions_of(public), public["epsilon"], rule
     )
     return classifier_columns(line, sums[0].n + sums[1].n)
 
@@ -178,7 +176,7 @@ def decode_one_of(
     """Return table ``classifier`` from shards of reports and what is public."""
     answers = ((shard["named"], shard["direction"]) for shard in reports)
     total = BlockMeans.from_shards(answers, public["n_classes"])
-    directions = directions_from_params(public["d"], public["params"])
+    directions = arms.directions_from_params(public["d"], public["params"])
     return classifier_columns(
         one_of_classifier(total, directions, public["epsilon"], rule), total.n
     )

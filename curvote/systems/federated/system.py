@@ -16,28 +16,12 @@ from curvote.chain.stage import TEXT, VECTOR, Stage, Table
 from curvote.chain.system import System, View
 from curvote.data import lookup
 from curvote.messages.measures import ERRORS, LEARNER
-from curvote.systems.common import checks
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    NONE_PASSED,
-    ROLE_PARAMS,
-    SECTIONS,
-    UTILITIES,
-    client_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations
 from curvote.systems.common.models import average_ensemble, linear_model
 from curvote.systems.common.settings import Aggregate, Privatize, Taught
 from curvote.systems.common.tables import VOTES
 from curvote.systems.federated.messages import MESSAGES
-from curvote.systems.mrma.system import (
-    AGGREGATE,
-    CELL_AXES,
-    MRMA_METHOD,
-    PRIVATIZE,
-    TRAIN,
-)
+from curvote.systems.mrma import system
 
 if TYPE_CHECKING:
     from curvote.systems.federated.model import ServersClassifier
@@ -105,24 +89,24 @@ def _for_every_server(stage: Stage) -> Stage:
     return replace(stage, params=(*stage.params, "servers"))
 
 
-_EVALUATE = client_stage(
+_EVALUATE = declarations.client_stage(
     "evaluate",
     "curvote.systems.federated.stages:evaluate",
     VOTES,
     ("project", "train"),
-    axes=CELL_AXES,
+    axes=system.CELL_AXES,
     params=_VOTE_PARAMS,
 )
-_EXCHANGE = server_stage(
+_EXCHANGE = declarations.server_stage(
     "exchange",
     "curvote.systems.federated.stages:exchange",
     ("train", "aggregate"),
     _OFFERS,
-    axes=CELL_AXES,
+    axes=system.CELL_AXES,
     params=("federation.split", "federation.faults", "servers"),
     side="server -> servers",
 )
-_AGGREGATE = _for_every_server(AGGREGATE)
+_AGGREGATE = _for_every_server(system.AGGREGATE)
 _COMBINE = replace(
     _AGGREGATE,
     name="combine",
@@ -130,11 +114,11 @@ _COMBINE = replace(
     inputs=("reevaluate",),
     params=(*_AGGREGATE.params, "federation.split", "federation.cutoff"),
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.federated.stages:score",
     ("project", "aggregate", "exchange", "combine"),
-    CELL_AXES,
-    ("project.judge", *ROLE_PARAMS, "servers"),
+    system.CELL_AXES,
+    ("project.judge", *declarations.ROLE_PARAMS, "servers"),
     index=("replicate",),
 )
 
@@ -177,12 +161,12 @@ SYSTEM = System(
     name="federated",
     settings=Settings,
     stages=(
-        *COMMON_STAGES,
+        *declarations.COMMON_STAGES,
         replace(
-            _for_every_server(PRIVATIZE),
+            _for_every_server(system.PRIVATIZE),
             module="curvote.systems.federated.stages:privatize",
         ),
-        _for_every_server(TRAIN),
+        _for_every_server(system.TRAIN),
         _EVALUATE,
         _AGGREGATE,
         _EXCHANGE,
@@ -199,10 +183,10 @@ SYSTEM = System(
     index=(REPLICATE, Index("server", server_count)),
     messages=MESSAGES,
     metrics=ERRORS,
-    methods=(MRMA_METHOD, _FEDERATED),
+    methods=(system.MRMA_METHOD, _FEDERATED),
     main=("federated",),
     checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_federation),
     final_model=servers_model,
     notes=_dropped_servers,
-    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
+    sections=(declarations.NONE_PASSED, declarations.UTILITIES, *declarations.SECTIONS),
 )

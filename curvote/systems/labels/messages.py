@@ -30,12 +30,7 @@ from curvote.messages.message import (
     TableReader,
 )
 from curvote.messages.roles import TRAINING, Senders
-from curvote.systems.labels.codes.encoders import (
-    AUTO,
-    ENCODERS,
-    explicit_params,
-    mechanism_name,
-)
+from curvote.systems.labels.codes import encoders
 from curvote.wire.strict_json import canonical_json, describe_errors
 from curvote.wire.task import (
     MOST_CLASSES,
@@ -68,8 +63,8 @@ class _TaskDocument(BaseModel):
     def _check_fields(self) -> _TaskDocument:
         if len({confusable_form(word) for word in self.classes}) < len(self.classes):
             raise ValueError("classes must be different words")
-        if self.encoder not in ENCODERS:
-            names = ", ".join(ENCODERS)
+        if self.encoder not in encoders.ENCODERS:
+            names = ", ".join(encoders.ENCODERS)
             raise ValueError(f"encoder must be one of {names}, by its full name")
         twice = [name for name in RESERVED_PARAMS if name in self.params]
         if twice:
@@ -117,7 +112,7 @@ class Task:
         put = object.__setattr__
         put(self, "classes", Classes(str(name) for name in self.classes))
         put(self, "epsilon", validate.positive(epsilon=self.epsilon))
-        name = mechanism_name(self.encoder, len(self.classes), self.epsilon)
+        name = encoders.mechanism_name(self.encoder, len(self.classes), self.epsilon)
         put(self, "encoder", name)
         validate.at_least(1, number=self.number)
 
@@ -193,12 +188,12 @@ class CodeMessage(Message):
     payload: type[Payload] = CodePayload
     per_record, shuffled = True, False
     who, what = "every client who trains", "one noised code of its label"
-    mechanism, detail = AUTO, "the whole of it; features are public"
+    mechanism, detail = encoders.AUTO, "the whole of it; features are public"
 
     def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
         """Return the description of what leaves a client, with its encoder."""
         encoder = self.mechanism
-        if encoder == AUTO:
+        if encoder == encoders.AUTO:
             encoder = str(config["labels"]["encoder"])
         return [MessageDescription(self.who, self.what, encoder, self.detail)]
 
@@ -212,7 +207,7 @@ class CodeMessage(Message):
 
     def check_task(self, task: Any) -> None:
         """Refuse encoders that are none, and parameters that are not theirs."""
-        validate.one_of(ENCODERS, encoder=task.encoder)
+        validate.one_of(encoders.ENCODERS, encoder=task.encoder)
         self.noise(task)
 
     def noise(self, task: Any, data: ClientData | None = None) -> LabelMechanism:
@@ -335,7 +330,7 @@ def single_round_task(
 ) -> Task:
     """Return the task of a single round, with the parameters chosen for it."""
     task = Task(classes, epsilon, encoder, number=number)
-    return replace(task, params=explicit_params(task.noise()))
+    return replace(task, params=encoders.explicit_params(task.noise()))
 
 
 def first_round_task(classes: Classes, epsilon: float, number: int = 1) -> Task:

@@ -12,21 +12,10 @@ from curvote.chain.axis import EPSILON, PipelineSettings
 from curvote.chain.stage import FILE, ROWS, TEXT, VECTOR, Stage, StageContext, Table
 from curvote.chain.system import Part, System, View
 from curvote.messages.measures import LEARNER
-from curvote.systems.common.declarations import (
-    DATA_SET,
-    DATASETS,
-    INGEST,
-    ROLE_PARAMS,
-    score_stage,
-)
+from curvote.systems.common import declarations
 from curvote.systems.common.model_file import unpack_model
 from curvote.systems.common.models import record_columns
-from curvote.systems.labels.messages import (
-    ASKS,
-    MESSAGES,
-    TWO_ROUNDS,
-    tasks_by_level,
-)
+from curvote.systems.labels import messages
 from curvote.systems.labels.metrics import METHODS, METRICS
 from curvote.systems.labels.settings import LabelSettings, check_settings
 
@@ -172,7 +161,7 @@ PRIVATIZE = Stage(
     "curvote.systems.labels.stages:privatize",
     inputs=("ingest",),
     axes=("epsilon",),
-    params=("epsilon", "labels.encoder", *ROLE_PARAMS),
+    params=("epsilon", "labels.encoder", *declarations.ROLE_PARAMS),
     tables=(CODES,),
     side="client -> server",
 )
@@ -191,19 +180,19 @@ TRAIN = Stage(
     libraries=LIBRARIES,
     block=1,
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.labels.stages:score",
     ("ingest", "train"),
     ("epsilon", "learner"),
-    ("source", *ROLE_PARAMS),
-    plugins=(DATASETS,),
+    ("source", *declarations.ROLE_PARAMS),
+    plugins=(declarations.DATASETS,),
 )
 SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
 _RELEASED = replace(
     PRIVATIZE,
     module="curvote.systems.labels.stages:release",
     params=("epsilon", "protocol", "labels.encoder", "source.classes", *_WHO),
-    message=ASKS,
+    message=messages.ASKS,
     collected="curvote.systems.labels.stages:collect_codes",
 )
 
@@ -225,7 +214,7 @@ def resolve_parts(settings: PipelineSettings) -> tuple[Part, ...]:
     """Return the settings as one part; two rounds are another chain of that name."""
     if settings.labels.rounds == 1:
         return single_part(settings)
-    update = {"protocol": TWO_ROUNDS, "label": settings.called}
+    update = {"protocol": messages.TWO_ROUNDS, "label": settings.called}
     return (Part(settings.model_copy(update=update)),)
 
 
@@ -234,11 +223,11 @@ _PAGE = "curvote.systems.labels.page.sections"
 SYSTEM = System(
     name="labels",
     settings=LabelSettings,
-    stages=(INGEST, FEATURES_OF, GRAPH_OF, PRIVATIZE, TRAIN, SCORE),
-    production=(INGEST, FEATURES_OF, GRAPH_OF, _RELEASED, TRAIN),
+    stages=(declarations.INGEST, FEATURES_OF, GRAPH_OF, PRIVATIZE, TRAIN, SCORE),
+    production=(declarations.INGEST, FEATURES_OF, GRAPH_OF, _RELEASED, TRAIN),
     axes=(EPSILON, LEARNER),
-    messages=MESSAGES,
-    audit_tasks=tasks_by_level,
+    messages=messages.MESSAGES,
+    audit_tasks=messages.tasks_by_level,
     metrics=METRICS,
     methods=METHODS,
     main=tuple(method.name for method in METHODS),
@@ -249,7 +238,7 @@ SYSTEM = System(
     final_model=final_model,
     production_metrics=production_metrics,
     sections=(
-        DATA_SET,
+        declarations.DATA_SET,
         f"{_PAGE}:gather_features",
         f"{_PAGE}:gather_by_classes",
         f"{_PAGE}:gather_honest",

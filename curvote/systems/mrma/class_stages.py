@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.learning.votes import disjoint_parts, draw_subsets
-from curvote.systems.common import study
+from curvote.systems.common import study, tables
 from curvote.systems.common.models import (
     Lines,
     combined_error,
@@ -25,21 +25,11 @@ from curvote.systems.common.questions import (
     split_questions,
 )
 from curvote.systems.common.study import draw_stage, score_rows, study_clients
-from curvote.systems.common.tables import (
-    REPORT_VARIANTS,
-    WEAK_VARIANTS,
-    lines_of_variant,
-)
 from curvote.systems.common.training import Index, learn_repetitions, train_metadata
+from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import ClassReport, ClassVote
-from curvote.systems.mrma.stages import (
-    aggregate_metadata,
-    best_single_weights,
-    ensemble_columns,
-    report_stage,
-)
 
-privatize_classes_metadata, privatize_classes = report_stage(ClassReport())
+privatize_classes_metadata, privatize_classes = stages.report_stage(ClassReport())
 
 
 train_classes_metadata = train_metadata
@@ -67,7 +57,7 @@ def _choose_rows(
     """Return the rows of each classifier, and its variant."""
     count, size = context.params["train.count"], context.params["train.size"]
     n_classes = len(context.inputs["project"].metadata["classes"])
-    is_training = reports["arm"] == REPORT_VARIANTS.index("mrma")
+    is_training = reports["arm"] == tables.REPORT_VARIANTS.index("mrma")
     questions = range(len(one_against_rest_code(n_classes)))
     by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
     training = [rows[is_training[rows]] for rows in by_question]
@@ -80,7 +70,7 @@ def _choose_rows(
         [r[part] for part in disjoint_parts(rng, len(r), count)] for r in by_question
     ]
     sizes = np.array([count, count, 1]) * len(by_question)
-    variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
+    variants = np.repeat(np.arange(len(tables.WEAK_VARIANTS), dtype=np.int8), sizes)
     return [*_interleave(chosen), *_interleave(pooled), *by_question], variants
 
 
@@ -92,7 +82,7 @@ def _interleave(by_question: Sequence[Any]) -> list[Index]:
 evaluate_classes_metadata, evaluate_classes = draw_stage(ClassVote())
 
 
-aggregate_classes_metadata = aggregate_metadata
+aggregate_classes_metadata = stages.aggregate_metadata
 
 
 def aggregate_classes(context: StageContext) -> Rows:
@@ -101,7 +91,7 @@ def aggregate_classes(context: StageContext) -> Rows:
     epsilon = context.inputs["evaluate"].metadata["epsilon"]
     votes = context.rows("evaluate", "votes")
     ensembles = [
-        ensemble_columns(columns, epsilon, context.metadata)
+        stages.ensemble_columns(columns, epsilon, context.metadata)
         for columns in split_questions(votes, len(one_against_rest_code(len(classes))))
     ]
     return {
@@ -126,7 +116,7 @@ def score_classes(context: StageContext) -> Rows:
     errors |= pooled_errors(code, test, weak)
     rows = score_rows(errors, none_passed_flags(ensemble))
     predictions = combined_predictions(
-        code, test[0], lines_of_variant(weak, "weak"), signed_weights(ensemble)
+        code, test[0], tables.lines_of_variant(weak, "weak"), signed_weights(ensemble)
     )
     return study.add_class_scores(rows, "mrma", test[1], predictions, classes)
 
@@ -141,9 +131,12 @@ def ensemble_errors(
     code: Array, test: TestData, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the error of each method of the judged weak classifiers."""
-    lines = lines_of_variant(weak, "weak")
+    lines = tables.lines_of_variant(weak, "weak")
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best = [best_single_weights(rows) for rows in split_questions(ensemble, len(code))]
+    best = [
+        stages.best_single_weights(rows)
+        for rows in split_questions(ensemble, len(code))
+    ]
     weights_by_method = {
         "ma": ensemble["weight_ma"],
         "mrma": signed_weights(ensemble),
@@ -159,8 +152,8 @@ def ensemble_errors(
 
 def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
-    lines = lines_of_variant(weak, "pooled")
-    all_data_lines = lines_of_variant(weak, "all_data")
+    lines = tables.lines_of_variant(weak, "pooled")
+    all_data_lines = tables.lines_of_variant(weak, "all_data")
     signs = decision_sign(test[0] @ lines[0].T + lines[1])
     votes = signs.reshape(len(test[0]), -1, len(code))
     elected = (votes.sum(axis=1) @ code).argmax(axis=1)

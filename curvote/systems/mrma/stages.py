@@ -23,16 +23,11 @@ from curvote.learning.votes import (
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY
-from curvote.systems.common import study
+from curvote.systems.common import questions, study
 from curvote.systems.common.models import (
     combined_predictions,
     signed_weights,
     weak_columns,
-)
-from curvote.systems.common.questions import (
-    halving_code,
-    interleave_questions,
-    split_questions,
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, Array, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
@@ -329,7 +324,7 @@ def draw_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
     return {
         "d": d,
         "intercept": float(beside),
-        "splits": len(halving_code(len(public["classes"]))),
+        "splits": len(questions.halving_code(len(public["classes"]))),
     }
 
 
@@ -366,7 +361,7 @@ def score_votes(context: StageContext) -> Rows:
     ensemble = context.rows("aggregate", "ensemble")
     features, truth = clients.features_and_places("rescaled", "test")
     classes = context.inputs["project"].metadata["classes"]
-    code = halving_code(len(classes))
+    code = questions.halving_code(len(classes))
     lines = lines_of_variant(context.rows("train", "weak"), "weak")
     predictions = {
         method: combined_predictions(code, features, lines, weights)
@@ -383,8 +378,11 @@ def score_votes(context: StageContext) -> Rows:
 def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
     """Return the weight of each direction by method."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best_weights = interleave_questions(
-        [best_single_weights(rows) for rows in split_questions(ensemble, n_splits)]
+    best_weights = questions.interleave_questions(
+        [
+            best_single_weights(rows)
+            for rows in questions.split_questions(ensemble, n_splits)
+        ]
     )
     return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}
 

@@ -16,13 +16,7 @@ from curvote.learning import online
 from curvote.learning.votes import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.stages import configured_task, study_metadata
-from curvote.systems.common import study
-from curvote.systems.common.training import (
-    Problem,
-    fit_repetitions,
-    make_problem,
-    train_metadata,
-)
+from curvote.systems.common import study, training
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Candidates
 
@@ -80,7 +74,7 @@ def privatize(context: StageContext) -> Rows:
     return {"arriving": {"arrival": client_arrivals(context)[rows]} | messages}
 
 
-learn_metadata = train_metadata
+learn_metadata = training.train_metadata
 
 
 def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
@@ -90,7 +84,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
     ``online.more`` from its own if the one before it saw a drop.
     """
     public = many[0].inputs["privatize"].metadata
-    new = fit_repetitions(
+    new = training.fit_repetitions(
         [_new_problems(context) for context in many], public, many[0].metadata
     )
     for context, columns in zip(many, new, strict=True):
@@ -105,7 +99,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield {"candidates": {"learner": np.arange(len(table["birth"])), **table}}
 
 
-def _new_problems(context: StageContext) -> list[Problem]:
+def _new_problems(context: StageContext) -> list[training.Problem]:
     """Return the problem of each new classifier."""
     params, arrival = context.params, context.params["arrival"]
     count = int(params["train.count"])
@@ -117,7 +111,7 @@ def _new_problems(context: StageContext) -> list[Problem]:
     arrival_rows = np.flatnonzero(reports["arrival"] == arrival)
     rng = context.generator("draw", "train", block=arrival)
     subsets = draw_subsets(rng, len(arrival_rows), count, params["train.size"])
-    return [make_problem(reports, rows) for rows in arrival_rows[subsets]]
+    return [training.make_problem(reports, rows) for rows in arrival_rows[subsets]]
 
 
 VOTE_MESSAGE: Final = Vote()

@@ -16,17 +16,7 @@ from curvote.chain.stage import VECTOR, Table
 from curvote.chain.system import System
 from curvote.data.lookup import resolve_source
 from curvote.messages.measures import ERRORS, LEARNER
-from curvote.systems.common import checks, models
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    LEARNERS,
-    NONE_PASSED,
-    ROLE_PARAMS,
-    SECTIONS,
-    client_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations, models
 from curvote.systems.common.settings import Aggregate, Privatize, Taught
 from curvote.systems.mrma.system import LEARN_PARAMS, PRIVATIZE, RULE_PARAMS, Watch
 from curvote.systems.online.messages import MESSAGES
@@ -114,16 +104,16 @@ ARRIVAL_AXIS = Axis(
 _AXES = ("epsilon", "learner", "arrival")
 _PREVIOUS = "update@previous"
 
-_LEARN = server_stage(
+_LEARN = declarations.server_stage(
     "learn",
     "curvote.systems.online.stages:learn",
     ("privatize", "learn@previous", _PREVIOUS),
     CANDIDATES,
     axes=_AXES,
     params=("arrival", "online.more", *LEARN_PARAMS),
-    plugins=(LEARNERS,),
+    plugins=(declarations.LEARNERS,),
 )
-_EVALUATE = client_stage(
+_EVALUATE = declarations.client_stage(
     "evaluate",
     "curvote.systems.online.stages:evaluate",
     ARRIVAL_VOTES,
@@ -131,7 +121,7 @@ _EVALUATE = client_stage(
     axes=_AXES,
     params=("arrival", "project.judge"),
 )
-_UPDATE = server_stage(
+_UPDATE = declarations.server_stage(
     "update",
     "curvote.systems.online.stages:update",
     ("learn", "evaluate", _PREVIOUS),
@@ -140,11 +130,11 @@ _UPDATE = server_stage(
     axes=_AXES,
     params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.drop"),
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.online.stages:score",
     ("project", "update"),
     _AXES,
-    ("arrival", "project.judge", *ROLE_PARAMS),
+    ("arrival", "project.judge", *declarations.ROLE_PARAMS),
 )
 
 
@@ -181,7 +171,7 @@ SYSTEM = System(
     name="online",
     settings=Settings,
     stages=(
-        *COMMON_STAGES,
+        *declarations.COMMON_STAGES,
         replace(
             PRIVATIZE,
             module="curvote.systems.online.stages:privatize",
@@ -199,5 +189,5 @@ SYSTEM = System(
     main=("online",),
     checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_arrivals),
     final_model=models.history_model,
-    sections=(NONE_PASSED, *SECTIONS),
+    sections=(declarations.NONE_PASSED, *declarations.SECTIONS),
 )

@@ -19,17 +19,7 @@ from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
-from curvote.messages.message import (
-    MAX_CLASSES,
-    Array,
-    ClientData,
-    Message,
-    Payload,
-    SettingReader,
-    TableReader,
-    check_class_count,
-    check_fields,
-)
+from curvote.messages import message
 from curvote.messages.roles import EVERYBODY
 from curvote.wire.task import Task
 
@@ -63,13 +53,13 @@ def response_for(n_classes: int) -> Response:
     return Response(KRR.name, np.arange(n_classes), make_krr)
 
 
-class LabelPayload(Payload):
+class LabelPayload(message.Payload):
     """Payload of a noised label, one of the task's classes."""
 
-    label: Annotated[int, Field(ge=-1, lt=MAX_CLASSES)]
+    label: Annotated[int, Field(ge=-1, lt=message.MAX_CLASSES)]
 
 
-class Label(Message):
+class Label(message.Message):
     """A client's label by randomized response with the whole budget."""
 
     name, stage, table = "report", "privatize", "labels"
@@ -87,11 +77,13 @@ class Label(Message):
         name = response_for(len(classes) if classes else 2).name
         return [MessageDescription(self.who, self.what, name, self.detail)]
 
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+    def terms(
+        self, setting: message.SettingReader, encoding: Encoding
+    ) -> dict[str, Any]:
         """Return nothing: the mechanism is left to the classes."""
         return {}
 
-    def task(self, base_task: Task, read: TableReader) -> Task:
+    def task(self, base_task: Task, read: message.TableReader) -> Task:
         """Return the base task with the mechanism of its classes."""
         return replace(base_task, mechanism=_task_response(base_task).name)
 
@@ -101,15 +93,15 @@ class Label(Message):
 
     def check_task(self, task: Task) -> None:
         """Refuse another mechanism, parameters, candidates and too many classes."""
-        check_fields(task, binary=False)
-        check_class_count(len(task.classes))
+        message.check_fields(task, binary=False)
+        message.check_class_count(len(task.classes))
         validate.one_of((_task_response(task).name,), mechanism=task.mechanism)
 
     def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one label."""
         return _label_mechanism(task).worst_log_ratio()
 
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: message.ClientData, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""
         noise, codes = stream(entropy, "majority"), _label_codes(task, data)
         noised = _label_mechanism(task).randomize(codes, noise)
@@ -120,8 +112,12 @@ class Label(Message):
         return np.isin(messages["label"], _task_response(task).words)
 
     def log_ratio(
-        self, task: Task, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
+        self,
+        task: Task,
+        first: message.ClientData,
+        second: message.ClientData,
+        messages: Columns,
+    ) -> message.Array:
         """Return the privacy loss of the label; z has no part in the message."""
         pair = _label_codes(task, first), _label_codes(task, second)
         return _label_mechanism(task).log_ratio(*pair, messages["label"])
@@ -145,7 +141,7 @@ def _label_mechanism(task: Task) -> BinaryRR | KRR:
     return _task_response(task).make_mechanism(epsilon=task.epsilon)
 
 
-def _label_codes(task: Task, data: ClientData) -> NDArray[np.int64]:
+def _label_codes(task: Task, data: message.ClientData) -> NDArray[np.int64]:
     """Return the codes of labels (n,); refuse broken records.
 
     Else whether a client answers at all could say that its other numbers are damaged.
@@ -157,7 +153,7 @@ def _label_codes(task: Task, data: ClientData) -> NDArray[np.int64]:
 
 
 # No client sends anything to `clean`.
-MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, Message]]] = {
+MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, message.Message]]] = {
     "majority": {"report": Label()},
     "clean": {},
 }

@@ -14,15 +14,8 @@ from curvote.chain.settings import Strict
 from curvote.chain.stage import VECTOR, Stage, Table
 from curvote.chain.system import MessageDescription, System, View
 from curvote.messages.measures import CLEAN, ERRORS, LEARNER, MAJORITY
-from curvote.systems.common import checks, declarations
+from curvote.systems.common import checks, declarations, settings
 from curvote.systems.common.models import FIRST_REPETITION, record_columns
-from curvote.systems.common.settings import (
-    Clients,
-    Learner,
-    Representation,
-    Shared,
-    Train,
-)
 from curvote.systems.common.study import CONFUSION, has_many_classes
 from curvote.systems.references.messages import MESSAGES_BY_SYSTEM
 from curvote.systems.references.stages import elect_class, make_estimator
@@ -74,7 +67,7 @@ _SCORE = declarations.score_stage(
 
 SYSTEM = System(
     name="majority",
-    settings=Shared,
+    settings=settings.Shared,
     stages=(*declarations.COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
     production=(*declarations.COMMON_STAGES, _RELEASE, _AGGREGATE),
     messages=MESSAGES_BY_SYSTEM["majority"],
@@ -93,10 +86,10 @@ SYSTEM = System(
 class CleanSettings(Strict):
     """Settings of learners on the clients' own numbers."""
 
-    clients: Clients
-    project: Representation
-    train: Train | None = None
-    learners: list[Learner] = []
+    clients: settings.Clients
+    project: settings.Representation
+    train: settings.Train | None = None
+    learners: list[settings.Learner] = []
     as_published: bool = False
 
 

@@ -16,15 +16,9 @@ from curvote.systems.common.declarations import (
     PROJECT,
     score_stage,
 )
+from curvote.systems.transfer import measures
 from curvote.systems.transfer import settings as stated_settings
 from curvote.systems.transfer.checks import check_settings, resolve_parts
-from curvote.systems.transfer.measures import (
-    CROSSED,
-    METHODS,
-    METRICS,
-    RELEASES,
-    WEIGHTS,
-)
 from curvote.systems.transfer.messages import MESSAGES
 from curvote.systems.transfer.method.task import ASKS, Task
 from curvote.systems.transfer.settings import Settings
@@ -71,7 +65,7 @@ _PRIVATIZE = Stage(
         *(*_ALLOCATION, "replicates"),
     ),
     plugins=_PLUGINS,
-    tables=(RELEASES,),
+    tables=(measures.RELEASES,),
     side="client -> server",
 )
 _AGGREGATE = Stage(
@@ -81,7 +75,7 @@ _AGGREGATE = Stage(
     axes=_AXES,
     params=(*PARAMS, "replicates"),
     plugins=_PLUGINS,
-    tables=(WEIGHTS,),
+    tables=(measures.WEIGHTS,),
     side="server",
 )
 _RELEASED = replace(
@@ -113,7 +107,7 @@ _CROSSED = Stage(
     axes=_AXES,
     params=(*PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
     plugins=_PLUGINS,
-    tables=(CROSSED,),
+    tables=(measures.CROSSED,),
     side="client (study)",
     when=_has_matrix,
 )
@@ -127,9 +121,9 @@ SYSTEM = System(
     axes=(EPSILON, SERVER),
     messages=MESSAGES,
     audit_tasks=audit_tasks,
-    metrics=METRICS,
-    methods=METHODS,
-    main=tuple(method.name for method in METHODS),
+    metrics=measures.METRICS,
+    methods=measures.METHODS,
+    main=tuple(method.name for method in measures.METHODS),
     checks=check_settings,
     resolve_parts=resolve_parts,
     normalize=stated_settings.normalize,

@@ -11,14 +11,7 @@ from curvote.chain.settings import Epsilons, Strict
 from curvote.chain.stage import VECTOR, Stage, Table
 from curvote.chain.system import System
 from curvote.messages.measures import ERRORS, MISCLASSIFICATION, VOLUNTEERS
-from curvote.systems.common import checks, models
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    ROLE_PARAMS,
-    SECTIONS,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations, models
 from curvote.systems.common.settings import Clients, Representation
 from curvote.systems.common.study import CONFUSION
 from curvote.systems.common.tables import CLASSIFIER
@@ -70,10 +63,10 @@ PUBLISH = Stage(
     "publish",
     "curvote.systems.volunteers.stages:publish",
     inputs=("project",),
-    params=ROLE_PARAMS,
+    params=declarations.ROLE_PARAMS,
     tables=(RECORDS,),
 )
-_AGGREGATE = server_stage(
+_AGGREGATE = declarations.server_stage(
     "aggregate",
     "curvote.systems.volunteers.stages:aggregate",
     ("publish",),
@@ -81,11 +74,11 @@ _AGGREGATE = server_stage(
     axes=(),
     libraries=("scikit-learn",),
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.volunteers.stages:score",
     ("project", "aggregate"),
     axes=(),
-    params=ROLE_PARAMS,
+    params=declarations.ROLE_PARAMS,
     beside=(CONFUSION,),
 )
 
@@ -100,7 +93,7 @@ def check_volunteers(pipeline: PipelineSettings) -> Iterator[Problem]:
 SYSTEM = System(
     name="volunteers",
     settings=Settings,
-    stages=(*COMMON_STAGES, PUBLISH, _AGGREGATE, _SCORE),
+    stages=(*declarations.COMMON_STAGES, PUBLISH, _AGGREGATE, _SCORE),
     axes=(),
     x=EPSILON,
     metrics=ERRORS,
@@ -111,6 +104,6 @@ SYSTEM = System(
     ),
     implied_settings=JUDGED_BY_Z,
     final_model=models.decoded_model,
-    sections=SECTIONS,
+    sections=declarations.SECTIONS,
     auto_include=stands_beside,
 )

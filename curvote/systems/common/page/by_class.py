@@ -13,14 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curvote.pipeline.run.results import RunView
-from curvote.report import style
-from curvote.report.data import (
-    Section,
-    epsilon_distance,
-    find_method,
-    format_percent,
-    grid_setting,
-)
+from curvote.report import data, style
 from curvote.systems.common.study import CONFUSION
 
 # A share as text, by its row and column.
@@ -90,7 +83,7 @@ class Recalls:
 
 
 @dataclass(frozen=True, eq=False)
-class ByClass(Section):
+class ByClass(data.Section):
     """Tables of recall, one for each setting, and matrices of some cells."""
 
     recalls: Sequence[Recalls]
@@ -146,19 +139,19 @@ def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None
     settings: dict[str, list[RunView]] = {}
     for view in views:
         if view.holds("report", CONFUSION.name):
-            settings.setdefault(grid_setting(view), []).append(view)
+            settings.setdefault(data.grid_setting(view), []).append(view)
     if not settings:
         return None
     drawn_views: list[RunView] = []
     for group in settings.values():
-        methods = [(view, map(find_method, view.system.main)) for view in group]
+        methods = [(view, map(data.find_method, view.system.main)) for view in group]
         own_views = [
             v for v, main in methods if not all(m.reference for m in main)
         ] or group
         same_protocol = [
             v for v in own_views if v.cell["protocol"] == own_views[0].cell["protocol"]
         ]
-        nearest = min(same_protocol, key=epsilon_distance)
+        nearest = min(same_protocol, key=data.epsilon_distance)
         last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
         drawn_views.append(nearest)
         if len(settings) == 1 and last is not nearest:
@@ -168,7 +161,7 @@ def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None
         classes, counts = _confusion_counts(view)
         with np.errstate(invalid="ignore"):  # a class that was never tested
             shares = 100 * counts / counts.sum(axis=1, keepdims=True)
-        title = ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
+        title = ", ".join(filter(None, (data.grid_setting(view), _describe_cell(view))))
         matrices.append(Confusion(title, classes, shares))
     tables = [_recall_table(words, group) for words, group in settings.items()]
     return ByClass(tables, matrices)
@@ -194,9 +187,11 @@ def _describe_cell(view: RunView) -> str:
 
 def _recall_table(words: str, views: Sequence[RunView]) -> Recalls:
     """Return recall by class of each protocol's cells nearest to epsilon 1."""
-    nearest = min((epsilon_distance(v) for v in views if v.cell["epsilon"]), default=0)
+    nearest = min(
+        (data.epsilon_distance(v) for v in views if v.cell["epsilon"]), default=0
+    )
     cells = [
-        v for v in views if not v.cell["epsilon"] or epsilon_distance(v) == nearest
+        v for v in views if not v.cell["epsilon"] or data.epsilon_distance(v) == nearest
     ]
     counted = {_describe_cell(view): _confusion_counts(view) for view in cells}
     classes, first = next(iter(counted.values()))
@@ -204,14 +199,14 @@ def _recall_table(words: str, views: Sequence[RunView]) -> Recalls:
     recalls = [
         # A dash where none was tested.
         [
-            format_percent(hit / n if n else None)
+            data.format_percent(hit / n if n else None)
             for hit, n in zip(hits, tested, strict=True)
         ]
         for _, counts in counted.values()
         for hits, tested in [(np.diag(counts), counts.sum(axis=1))]
     ]
     rows = [
-        ClassRow(name, format_percent(share), class_recalls)
+        ClassRow(name, data.format_percent(share), class_recalls)
         for name, share, *class_recalls in zip(
             classes, tested_shares, *recalls, strict=True
         )

@@ -16,12 +16,7 @@ from curvote.chain.system import MessageDescription, System
 from curvote.data import lookup
 from curvote.messages.measures import CLEAN, LEARNER
 from curvote.systems.common import checks as shared
-from curvote.systems.common.declarations import (
-    DATA_SET,
-    INGEST,
-    ROLE_PARAMS,
-    score_stage,
-)
+from curvote.systems.common import declarations
 from curvote.systems.common.settings import Clients, Learner
 from curvote.systems.labels import system as labels
 from curvote.systems.labels.labels_regression.messages import MESSAGES
@@ -151,7 +146,7 @@ PRIVATIZE = Stage(
     axes=("epsilon",),
     params=(
         *(*_NOISED, "labels_regression.share", "labels_regression.holdout"),
-        *ROLE_PARAMS,
+        *declarations.ROLE_PARAMS,
     ),
     tables=(HISTOGRAM_NUMBERS, NUMBERS, HOLDOUT_NUMBERS),
     side="client -> server",
@@ -166,11 +161,11 @@ TRAIN = Stage(
     side="server",
     libraries=("scikit-learn", "scipy"),
 )
-SCORE = score_stage(
+SCORE = declarations.score_stage(
     "curvote.systems.labels.labels_regression.stages:score",
     ("ingest", "features", "train"),
     ("epsilon", "learner"),
-    ("learner", *ROLE_PARAMS),
+    ("learner", *declarations.ROLE_PARAMS),
     libraries=("scikit-learn", "scipy"),
 )
 
@@ -186,7 +181,7 @@ def describe_numbers(config: Mapping[str, Any], d: int) -> list[MessageDescripti
 SYSTEM = System(
     name="labels_regression",
     settings=RegressionSettings,
-    stages=(INGEST, labels.FEATURES_OF, PRIVATIZE, TRAIN, SCORE),
+    stages=(declarations.INGEST, labels.FEATURES_OF, PRIVATIZE, TRAIN, SCORE),
     axes=(EPSILON, LEARNER),
     messages=MESSAGES,
     study_messages=(describe_numbers,),
@@ -195,5 +190,8 @@ SYSTEM = System(
     main=(REGRESSION.name,),
     checks=check_settings,
     shorthand=("randomizer", "share", "holdout"),
-    sections=(DATA_SET, "curvote.systems.labels.page.sections:gather_features"),
+    sections=(
+        declarations.DATA_SET,
+        "curvote.systems.labels.page.sections:gather_features",
+    ),
 )

@@ -6,12 +6,8 @@ from dataclasses import replace
 
 from curvote.chain.stage import Stage
 from curvote.systems.common.declarations import INGEST, ROLE_PARAMS
+from curvote.systems.labels import messages
 from curvote.systems.labels import system as labels
-from curvote.systems.labels.messages import (
-    TWO_ROUNDS,
-    TWO_ROUNDS_MESSAGES,
-    tasks_of_two_rounds,
-)
 from curvote.systems.labels.system import PRIORS
 
 _AXES = ("epsilon", "learner")
@@ -48,13 +44,13 @@ _TRAIN = replace(
 
 SYSTEM = replace(
     labels.SYSTEM,
-    name=TWO_ROUNDS,
+    name=messages.TWO_ROUNDS,
     stages=(
         *(INGEST, labels.FEATURES_OF, labels.GRAPH_OF),
         *(_FIRST, _LEARN, _AGAIN, _TRAIN, labels.SCORE),
     ),
     production=(),
-    messages=TWO_ROUNDS_MESSAGES,
-    audit_tasks=tasks_of_two_rounds,
+    messages=messages.TWO_ROUNDS_MESSAGES,
+    audit_tasks=messages.tasks_of_two_rounds,
     resolve_parts=labels.single_part,
 )

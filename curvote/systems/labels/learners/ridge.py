@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 from curvote.base import validate
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner, LeftOutVotes
-from curvote.systems.labels.learners.smoothing import (
-    CodeTargets,
-    likeliest_trial,
-    make_trial,
-    sample_rows,
-)
 
 # Of alpha, times the mean square of the features' principal directions.
 _GRID = 10.0 ** np.arange(-6, 3)
@@ -48,7 +43,7 @@ class RidgeVotes(Learner):
             products += centred[block].T @ decoded
         self.mean_ = total / len(X)
         self.products_ = self.directions_.T @ products
-        rows = sample_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
+        rows = smoothing.sample_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
         turned, judges = centred[rows] @ self.directions_, codes[rows]
         alpha = self._tune_alpha(turned, judges, len(X))
         self.chosen_ = {"alpha": alpha}
@@ -65,14 +60,16 @@ class RidgeVotes(Learner):
         self.tried_ = []
         if self.alpha is not None:
             return validate.positive(alpha=self.alpha)
-        code_targets, tried = CodeTargets.from_codes(codes), []
+        code_targets, tried = smoothing.CodeTargets.from_codes(codes), []
         scale = float(self.squares_.mean()) or 1.0
         for alpha in (float(share * scale) for share in _GRID):
             votes = self._left_out_votes(turned, code_targets.decoded, alpha, n)
-            trial = make_trial("ridge", {"alpha": alpha}, votes, code_targets.likely)
+            trial = smoothing.make_trial(
+                "ridge", {"alpha": alpha}, votes, code_targets.likely
+            )
             tried.append(trial)
         self.tried_ = [trial.to_row() for trial in tried]
-        return float(likeliest_trial(tried).params["alpha"])
+        return float(smoothing.likeliest_trial(tried).params["alpha"])
 
     def _leave_one_out(
         self, turned: FloatArray, codes: Codes, rows: NDArray[np.intp], n: int

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from curvote.base import validate
+from curvote.base import release_counter, validate
 from curvote.base.entropy import (
     Entropy,
     RandomState,
@@ -22,12 +22,6 @@ from curvote.base.entropy import (
 )
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
-from curvote.base.release_counter import (
-    Counts,
-    ReleaseCounter,
-    one_release_each,
-    refuse_weights,
-)
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import refuse_curves
 from curvote.systems.labels.codes.codes import Codes, places_of
@@ -43,13 +37,9 @@ from curvote.systems.labels.codes.predictions import (
     check_same_classes,
     check_same_length,
 )
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.factory import make
-from curvote.systems.labels.learners.smoothing import (
-    fit_exponent,
-    probabilities,
-    to_simplex,
-)
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
 _MOST_NAMES = 8
@@ -163,7 +153,7 @@ def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> 
     return codes
 
 
-class CodeCollector(ReleaseCounter):
+class CodeCollector(release_counter.ReleaseCounter):
     """A scikit-learn class whose ``fit`` takes `Codes`, or draws them from labels.
 
     ``spent_`` is what a label of all those fits has spent, ``releases_`` and
@@ -172,7 +162,7 @@ class CodeCollector(ReleaseCounter):
 
     alternative = "Draw codes once, by encode, and give them to PrivateSearchCV."
     spent_: Budget | None = None
-    releases_: Counts | None = None
+    releases_: release_counter.Counts | None = None
     private_: bool | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -210,7 +200,9 @@ class CodeCollector(ReleaseCounter):
         self._refuse_few_labels(model, len(X), len(classes))
         if model.encoder != LP_2ST:
             codes = encode(labels, model.classes, model.epsilon, model.encoder, entropy)
-            self._record_spending(Budget(codes.epsilon), one_release_each(len(X)))
+            self._record_spending(
+                Budget(codes.epsilon), release_counter.one_release_each(len(X))
+            )
             return codes
         rounds = TwoRounds(classes[places], classes, model.epsilon, entropy)
         first_model = clone(model).set_params(classes=classes, encoder=ROUNDS_ENCODER)
@@ -221,7 +213,9 @@ class CodeCollector(ReleaseCounter):
             return np.asarray(first_model.fit(X[first], codes).predict_proba(X[second]))
 
         batches = rounds.codes(rng.permutation(len(X)), learn_prior)
-        self._record_spending(Budget(next(batches).epsilon), one_release_each(len(X)))
+        self._record_spending(
+            Budget(next(batches).epsilon), release_counter.one_release_each(len(X))
+        )
         return next(batches)
 
     def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
@@ -415,7 +409,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         call with plain labels asks every label again: see ``spent_``. A
         ``sample_weight`` is a UserError.
         """
-        refuse_weights(self, refused)
+        release_counter.refuse_weights(self, refused)
         inputs = self._fit_learner(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
             self._calibrate_votes(inputs)
@@ -455,8 +449,8 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
 
     def _to_probabilities(self, votes: FloatArray) -> FloatArray:
         if self.exponent_ is None:
-            return to_simplex(votes)
-        return probabilities(votes, self.exponent_)
+            return smoothing.to_simplex(votes)
+        return smoothing.probabilities(votes, self.exponent_)
 
     def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> FitInputs:
         """Fit the learner on codes alone, and return the inputs of the fit."""
@@ -480,7 +474,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         rows, votes = left_out_votes(self.learner_, *inputs)
         self.exponent_ = None
         if self.calibrate:
-            self.exponent_ = fit_exponent(votes, inputs.codes[rows]).exponent
+            self.exponent_ = smoothing.fit_exponent(votes, inputs.codes[rows]).exponent
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])

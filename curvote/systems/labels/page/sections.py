@@ -16,15 +16,7 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Axis
 from curvote.chain.measure import SCORES, Look
 from curvote.pipeline.run.results import RunView
-from curvote.report import figures, style
-from curvote.report.data import (
-    NO_VALUE,
-    Section,
-    epsilon_distance,
-    find_method,
-    format_percent,
-    methods_by_name,
-)
+from curvote.report import data, figures, style
 from curvote.systems.labels.codes.encoders import encoder_efficiency
 from curvote.systems.labels.messages import Task
 from curvote.systems.labels.metrics import ACCURACY, LABELS
@@ -79,7 +71,9 @@ def encoder_look(place: int) -> Look:
 def series_looks(series: Sequence[str], encoders: Sequence[str]) -> dict[str, Look]:
     """Return a look for each line: encoders by place, others by what they are."""
     encoder_looks = {name: encoder_look(place) for place, name in enumerate(encoders)}
-    return {name: encoder_looks.get(name) or find_method(name).look for name in series}
+    return {
+        name: encoder_looks.get(name) or data.find_method(name).look for name in series
+    }
 
 
 def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
@@ -90,11 +84,11 @@ def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
 
 def nearest_to_epsilon_one(views: Sequence[RunView]) -> RunView:
     """Return the cell nearest to epsilon 1, the first of several."""
-    return min(views, key=epsilon_distance)
+    return min(views, key=data.epsilon_distance)
 
 
 @dataclass(frozen=True)
-class Features(Section):
+class Features(data.Section):
     """``numbers`` of each of ``n`` records; ``size`` components of them, if any."""
 
     n: int
@@ -148,7 +142,7 @@ class HonestRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Honest(Section):
+class Honest(data.Section):
     """``rows`` of the first repetition, by codes that took no part in choosing."""
 
     rows: Sequence[HonestRow]
@@ -182,7 +176,7 @@ def _first_scores(view: RunView) -> pd.DataFrame:
 def _honest_row(view: RunView) -> HonestRow:
     scores = _first_scores(view)
     score, cell = scores[scores["scoring"] == ACCURACY.name].iloc[0], view.cell
-    true = NO_VALUE
+    true = data.NO_VALUE
     if view.holds("report"):
         table = view.read("report", SCORES.name)
         selected = (table["replicate"] == 0) & (table["metric"] == ACCURACY.name)
@@ -213,7 +207,7 @@ class ClassRow:
 
 
 @dataclass(frozen=True, eq=False)
-class EachClass(Section):
+class EachClass(data.Section):
     """``rows`` of one cell, ``called`` so; ``hidden`` further classes are left out."""
 
     rows: Sequence[ClassRow]
@@ -249,7 +243,7 @@ def _share_texts(view: RunView) -> dict[str, str]:
 
 def _release_rows(view: RunView) -> list[ClassRow]:
     texts = _share_texts(view).items()
-    return [ClassRow(name, share, *[NO_VALUE] * 3) for name, share in texts]
+    return [ClassRow(name, share, *[data.NO_VALUE] * 3) for name, share in texts]
 
 
 def _study_rows(view: RunView) -> list[ClassRow]:
@@ -261,9 +255,9 @@ def _study_rows(view: RunView) -> list[ClassRow]:
         ClassRow(
             str(name),
             shares[str(name)],
-            format_percent(row["n"] / tested),
-            format_percent(row["recognised"] / row["n"] if row["n"] else None),
-            format_percent(row["said"] / tested),
+            data.format_percent(row["n"] / tested),
+            data.format_percent(row["recognised"] / row["n"] if row["n"] else None),
+            data.format_percent(row["said"] / tested),
         )
         for name, row in summed.iterrows()
     ]
@@ -283,7 +277,7 @@ class EncoderRow:
 
 
 @dataclass(frozen=True, eq=False)
-class CodeReport(Section):
+class CodeReport(data.Section):
     """``rows`` at one epsilon; ``ceiling`` is what none of them can keep more often.
 
     ``odds`` is what one code changes at most, ``even`` what a guess among K classes is
@@ -354,7 +348,7 @@ MOST_PANELS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class ByClasses(Section):
+class ByClasses(data.Section):
     """``scores`` are accuracies by series, learner, epsilon and k."""
 
     scores: pd.DataFrame
@@ -411,7 +405,7 @@ class ByClasses(Section):
 
 
 def _series_label(name: str) -> str:
-    method = methods_by_name().get(name)
+    method = data.methods_by_name().get(name)
     return method.label if method else name
 
 
@@ -431,7 +425,7 @@ MOST_RELIABILITY_PANELS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability(Section):
+class Reliability(data.Section):
     """``bins``: series, learner, epsilon, n, confidence, accuracy of each bin."""
 
     bins: pd.DataFrame

@@ -17,12 +17,7 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.piecewise import Hybrid, Piecewise, SquareWave
 from curvote.mechanisms.randomized_response import RROnBins
 from curvote.systems.labels.codes.encoding import NoiseSource, entropy_of
-from curvote.systems.labels.regression.targets import (
-    NoisedTargets,
-    cell_middles,
-    check_bounds,
-    to_unit_interval,
-)
+from curvote.systems.labels.regression import targets
 
 # So near to the least loss is as good: fewer bins are taken.
 _TIE = 1e-12
@@ -136,7 +131,7 @@ def randomizer_name(randomizer: str, epsilon: float) -> str:
 def bin_params(prior: FloatArray, epsilon: float) -> Mapping[str, Any]:
     """Return the parameters of ``rr_on_bins``, optimal for shares of equal cells."""
     m = len(prior)
-    binning = optimal_binning(cell_middles(m), prior, epsilon)
+    binning = optimal_binning(targets.cell_middles(m), prior, epsilon)
     cuts = 2 * binning.starts[1:] / m - 1
     return {"cuts": tuple(cuts.tolist()), "answers": tuple(binning.answers.tolist())}
 
@@ -209,7 +204,7 @@ def noise_targets(
     random_state: NoiseSource = None,
     *,
     prior: ArrayLike | None = None,
-) -> NoisedTargets:
+) -> targets.NoisedTargets:
     """Return one epsilon-LDP value for each of the labels ``y``.
 
     Parameters
@@ -239,7 +234,7 @@ def noise_targets(
     >>> print(ages.randomizer, ages.variance([50.0]).round())
     piecewise [212.]
     """
-    labels = to_unit_interval(check_numbers(y), check_bounds(bounds))
+    labels = targets.to_unit_interval(check_numbers(y), targets.check_bounds(bounds))
     template = make_template(bounds, epsilon, randomizer, prior=prior)
     values = template.mechanism.randomize(labels, entropy_of(random_state))
     return replace(template, values=values)
@@ -251,7 +246,7 @@ def make_template(
     randomizer: str = AUTO,
     *,
     prior: ArrayLike | None = None,
-) -> NoisedTargets:
+) -> targets.NoisedTargets:
     """Return empty targets with all that is public before labels are noised."""
     name = randomizer_name(randomizer, validate.positive(epsilon=epsilon))
     cell_shares = None if prior is None or name != ON_BINS else check_prior(prior)
@@ -263,8 +258,10 @@ def make_template(
                 " bounds, or let PrivateLabelRegressor ask a share of the clients."
             )
         params = bin_params(cell_shares, epsilon)
-    limits = check_bounds(bounds)
-    return NoisedTargets(np.empty(0), limits, float(epsilon), name, params, cell_shares)
+    limits = targets.check_bounds(bounds)
+    return targets.NoisedTargets(
+        np.empty(0), limits, float(epsilon), name, params, cell_shares
+    )
 
 
 def check_numbers(y: ArrayLike) -> FloatArray:

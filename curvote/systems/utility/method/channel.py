@@ -14,15 +14,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import (
-    MAX_TERMS,
-    LabelMechanism,
-    Law,
-    Mechanism,
-    Mixture,
-    VectorMechanism,
-    atomic_law,
-)
+from curvote.mechanisms import base
 from curvote.mechanisms.factory import make, mechanism_class
 
 # The levels of a numeric feature that a mechanism for labels is given.
@@ -33,7 +25,7 @@ LEVELS = 101
 class Part:
     """Mechanism and the sensitive features that it noises, by index 0..s-1."""
 
-    mechanism: Mechanism
+    mechanism: base.Mechanism
     places: tuple[int, ...]
 
 
@@ -51,7 +43,7 @@ class Channel:
     fill_value: FloatArray
     clip: bool = True
 
-    def law(self, values: FloatArray) -> Mixture | None:
+    def law(self, values: FloatArray) -> base.Mixture | None:
         """Return the law of the model's inputs for ``values`` (n, s), in its units.
 
         None where a mechanism has none that is a mixture of products, or the parts
@@ -62,7 +54,7 @@ class Channel:
         ]
         laws = [law for law in part_laws if law is not None]
         terms = int(np.prod([float(len(law.terms)) for law in laws]))
-        if len(laws) < len(part_laws) or terms > MAX_TERMS:
+        if len(laws) < len(part_laws) or terms > base.MAX_TERMS:
             return None
         laws = list(map(self._map_law, self.parts, laws))
         # The joint law of all features has a term for each choice of the parts' terms.
@@ -71,7 +63,7 @@ class Channel:
         for law, picked in zip(laws, zip(*chosen, strict=True), strict=True):
             weights *= law.weights[:, list(picked)]
         ones = np.ones((len(values), 1))
-        constants = [atomic_law([value], ones) for value in self.fill_value]
+        constants = [base.atomic_law([value], ones) for value in self.fill_value]
         joint = []
         for choice in chosen:
             row = list(constants)
@@ -79,7 +71,7 @@ class Channel:
                 for place, term in zip(part.places, law.terms[which], strict=True):
                     row[place] = term
             joint.append(tuple(row))
-        return Mixture(weights, joint)
+        return base.Mixture(weights, joint)
 
     def draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         """Return one draw of the model's inputs for each row of ``values`` (n, s)."""
@@ -115,10 +107,10 @@ class Channel:
         ends = self._part_bounds(part)
         return np.asarray(np.clip(values, *ends) if self.clip else values)
 
-    def _map_law(self, part: Part, law: Mixture) -> Mixture:
+    def _map_law(self, part: Part, law: base.Mixture) -> base.Mixture:
         """Return the law of `_from_outputs`; a law that terms share is mapped once."""
         scale, shift = self._output_line(part)
-        mapped: dict[tuple[int, int], Law] = {}
+        mapped: dict[tuple[int, int], base.Law] = {}
         for i, feature_law in (
             (i, f) for term in law.terms for i, f in enumerate(term)
         ):
@@ -129,7 +121,7 @@ class Channel:
                     new.clipped(low, high) if self.clip else new
                 )
         terms = [tuple(mapped[i, id(f)] for i, f in enumerate(t)) for t in law.terms]
-        return Mixture(law.weights, terms)
+        return base.Mixture(law.weights, terms)
 
 
 def make_channel(
@@ -154,11 +146,11 @@ def make_channel(
     shares = _check_shares(split, len(edges))
     constants = validate.finite(instead=fill_value)
     kind = mechanism_class(mechanism)
-    if issubclass(kind, VectorMechanism):
+    if issubclass(kind, base.VectorMechanism):
         places = tuple(np.flatnonzero(shares).tolist())
         vector = make(mechanism, epsilon=epsilon, d=len(places), **params)
         return Channel([Part(vector, places)], edges, constants, clip)
-    if issubclass(kind, LabelMechanism):
+    if issubclass(kind, base.LabelMechanism):
         params = {"n_classes": LEVELS} | params
     parts = [
         Part(make(mechanism, epsilon=epsilon * float(share), **params), (place,))
