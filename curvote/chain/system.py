@@ -144,8 +144,8 @@ class System:
     methods: tuple[Method, ...] = ()
     main: tuple[str, ...] = ()
     checks: Callable[[axis.PipelineSettings], Iterable[Problem]] = lambda _: ()
-    resolve_parts: Callable[[axis.PipelineSettings], Sequence[Part]] = lambda settings: (
-        Part(settings),
+    resolve_parts: Callable[[axis.PipelineSettings], Sequence[Part]] = lambda config: (
+        Part(config),
     )
     normalize: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
     auto_include: Callable[[System, Mapping[str, Any]], bool] = lambda other, values: (
