@@ -75,13 +75,13 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
 from curvote.pipeline.run.results import mean_scores
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 project = Project(Path.cwd())
 made = make_plan(project, PipelinesFile(project).configure_pipeline({name!r}))
-record = history.record_start(project, made.configured, made.steps, "pid:1")
+record = records.record_start(project, made.configured, made.steps, "pid:1")
 for step in made.steps_to_run():
     execute_step(project, step)
-record = history.record_end(project, record, "completed")
+record = records.record_end(project, record, "completed")
 json.dump(mean_scores(project, record), sys.stdout)
 """
 

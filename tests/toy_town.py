@@ -43,10 +43,10 @@ import mlflow, pandas as pd
 from mlflow import MlflowClient
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.toy.tables import CLASSES, PARTIES
 project = Project(Path.cwd())
-record = history.completed_run(project, "town")
+record = records.completed_run(project, "town")
 client = MlflowClient()
 (experiment,) = [e for e in client.search_experiments() if e.name == "town"]
 runs = client.search_runs([experiment.experiment_id])

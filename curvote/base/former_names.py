@@ -46,6 +46,9 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "InternalError": "curvote.base.errors",
         "UserError": "curvote.base.errors",
     },
+    "curvote.estimators.mrma": {
+        "MRMAClassifier": "curvote.estimators.direct",
+    },
     "curvote.federation.classifier": {
         "ServersClassifier": "curvote.systems.federated.model",
     },

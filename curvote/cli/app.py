@@ -143,7 +143,7 @@ def plan(
     from curvote.papers.registry import file_of
     from curvote.pipeline.run.planner import Selection, make_plan
 
-    place = terminal.open_store(project)
+    place = terminal.open_store(project, starter=True)
     file = file_of(place, pipeline)
     configured = file.configure_pipeline(
         pipeline, overrides, replicates=replicates, seed=seed
@@ -200,7 +200,7 @@ def _check_run(project: Path | None, options: dict[str, Any]) -> Project:
     from curvote.pipeline.config.source import user_file_path
     from curvote.pipeline.run.engines import choose_engine
 
-    place = terminal.open_store(project)
+    place = terminal.open_store(project, starter=True)
     environment.prepare_environment(place.root)
     file = file_of(place, options["pipeline"])
     configured = file.configure_pipeline(

@@ -121,7 +121,7 @@ def test_the_table_of_labels_tells_labels_alone() -> None:
 def test_the_only_row_is_the_baseline_of_every_protocol(epsilon: float) -> None:
     """The method's error is the one that mrma's chain states beside its own."""
     made = chain(people(0.45), epsilon=epsilon)
-    (baseline,) = (stage for stage in STAGES if stage.module.endswith("baselines"))
+    (baseline,) = (stage for stage in STAGES if stage.module.endswith(":baseline"))
     beside = do(baseline, made, PARAMS | {"epsilon": epsilon})
     (found,), (expected,) = (one.each("scores") for one in (made["report"], beside))
     assert found["method"].tolist() == ["majority"]

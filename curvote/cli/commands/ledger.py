@@ -59,8 +59,9 @@ def restore(
     place = find_project(project)
     done = restoring.restore_ledger(place, file)
     for release in done.entered:
-        has_clients = release.clients is not None
-        whom = f"{len(release.clients or ())} clients" if has_clients else "everybody"
+        whom = "everybody"
+        if release.clients is not None:
+            whom = f"{len(release.clients)} clients"
         whom += f" of population {release.population}" if release.population else ""
         typer.echo(f"spent by {whom}: release {release.release} ({release.where})")
     typer.echo(f"{place.ledger}: restored, {len(done.entered)} releases were missing")

@@ -46,7 +46,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture(scope="module")
 def every(project: Project) -> list[RunView]:
     """Return its cells."""
-    return final_views(project, plain.history.completed_run(project, "tiny"))
+    return final_views(project, plain.records.completed_run(project, "tiny"))
 
 
 def cell(every: list[RunView], protocol: str, learner: str) -> RunView:
@@ -58,7 +58,7 @@ def cell(every: list[RunView], protocol: str, learner: str) -> RunView:
 
 def test_every_method_is_scored_and_bayes_is_best(project: Project) -> None:
     """Models, the largest class, the best rule, and no privacy: all on test records."""
-    table = replicate_scores(project, plain.history.completed_run(project, "tiny"))
+    table = replicate_scores(project, plain.records.completed_run(project, "tiny"))
     told = table[table["metric"] == "accuracy"]
     means = told.groupby("method")["value"].mean()
     assert set(means.index) == {"labels", "majority", "bayes", "clean"}
@@ -110,7 +110,7 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
     monkeypatch.setattr(circle, "clients", altered)
     other = plain.write(tmp_path, tiny=STUDY | {"replicates": 1})
     one = final_views(other, plain.run(other, "tiny"))
-    two = final_views(project, plain.history.completed_run(project, "tiny"))
+    two = final_views(project, plain.records.completed_run(project, "tiny"))
     for protocol in ("auto", "lp_2st"):
         pair = [cell(every, protocol, "spectral") for every in (one, two)]
         for stage, table in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -91,17 +92,14 @@ class Auto(Learner):
             families.append(
                 [max(trials, key=lambda candidate: candidate.trial.likelihood)]
             )
-        # The first family's choice, unless another's is told to be better.
-        chosen = [smoothing.choose_trial(family) for family in families]
-        tried_best = smoothing.simplest_trial([choice.trial for choice in chosen])
-        best = next(choice for choice in chosen if choice.trial is tried_best)
+        best = _best_of_families(families)
         learner: Learner
-        if tried_best.name == "knn":
-            learner = KNN(**tried_best.params)
-        elif tried_best.name == "likelihood":
-            learner = LikelihoodVotes(**tried_best.params, spectral=spectral)
+        if best.trial.name == "knn":
+            learner = KNN(**best.trial.params)
+        elif best.trial.name == "likelihood":
+            learner = LikelihoodVotes(**best.trial.params, spectral=spectral)
         else:
-            learner = SpectralVotes(**tried_best.params, spectral=spectral)
+            learner = SpectralVotes(**best.trial.params, spectral=spectral)
         self._adopt(learner.fit(X, codes, rng))
         self.tried_ = [trial.to_row() for trial in coarse]
         self.tried_ += [trial.trial.to_row() for family in families for trial in family]
@@ -124,3 +122,12 @@ class Auto(Learner):
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
         self._set_left_out(learner.without_own)
         return self
+
+
+def _best_of_families(
+    families: Sequence[Sequence[smoothing.FoldTrial]],
+) -> smoothing.FoldTrial:
+    """Return the first family's choice, unless another's is told to be better."""
+    chosen = [smoothing.choose_trial(family) for family in families]
+    best = smoothing.simplest_trial([choice.trial for choice in chosen])
+    return next(choice for choice in chosen if choice.trial is best)

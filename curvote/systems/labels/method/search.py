@@ -334,7 +334,7 @@ class PrivateSearchCV(
     Examples
     --------
     >>> import numpy as np
-    >>> from curvote.labels import encode
+    >>> from curvote.labels import PrivateLabelClassifier, encode
     >>> X, y = np.tile([[-1.0], [1.0]], (1000, 1)), np.tile(["no", "yes"], 1000)
     >>> codes = encode(y, epsilon=2.0, random_state=0)
     >>> model = PrivateLabelClassifier("knn", epsilon=2.0)
