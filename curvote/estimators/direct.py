@@ -19,9 +19,14 @@ from curvote.learning.votes import averaging_weights, draw_subsets
 from curvote.messages.arms import LABEL_SHARES, protocol_of
 from curvote.messages.message import ClientData, Message, messages_of
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.models import average_ensemble, classifier_line
+from curvote.systems.common.models import (
+    average_ensemble,
+    classifier_line,
+    fit_repetitions,
+    make_problem,
+    weak_table,
+)
 from curvote.systems.common.tables import lines_of_variant
-from curvote.systems.common.training import fit_repetitions, make_problem, weak_table
 from curvote.systems.direct import stages
 from curvote.systems.direct.choice import choose_arm
 from curvote.systems.mrma.messages import MESSAGES

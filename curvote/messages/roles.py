@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
-from curvote.chain.streams import generator
+from curvote.chain.stage import generator
 
 ROLES = ("test", "vote", "train", "public")
 # From so many clients on, half of the memory counts.

@@ -27,17 +27,15 @@ from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import Runtime
 from curvote.pipeline.config.settings import (
     FIXED,
+    Model,
     expand_settings,
+    meaning_problems,
     resolve_parts,
     set_dotted,
     setting_name,
-)
-from curvote.pipeline.config.source import raw_file_names, user_file_path
-from curvote.pipeline.config.validation import (
-    Model,
-    meaning_problems,
     validate_settings,
 )
+from curvote.pipeline.config.source import raw_file_names, user_file_path
 
 if TYPE_CHECKING:
     from curvote.data.tables.card import FileCard

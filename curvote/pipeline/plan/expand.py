@@ -25,13 +25,14 @@ from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, resolve_parts
 from curvote.pipeline.config.source import RawInput, has_unpublished_records
-from curvote.pipeline.plan import definitions, identity
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan.step import (
     VERSION,
     Release,
     ReleaseState,
     Step,
     library_versions,
+    stated_settings,
     step_key,
 )
 
@@ -231,7 +232,7 @@ def _freeze_step(
     name: str, pipeline: Pipeline, step: Step, release_state: ReleaseState
 ) -> Step:
     """Return a production step whose key is made of settings and cohort."""
-    values = cell_values(pipeline, step.cell, identity.stated_settings(pipeline))
+    values = cell_values(pipeline, step.cell, stated_settings(pipeline))
     settings = {name: dotted_value(values, name) for name in step.params}
     named: dict[str, Any] = {
         "stage": step.stage.name,

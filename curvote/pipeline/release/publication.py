@@ -27,8 +27,8 @@ from curvote.pipeline.release.production import (
     min_envelopes,
     public_records,
     release_of,
+    task_of_step,
 )
-from curvote.pipeline.release.session import task_of_step
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import envelope, signing
 from curvote.wire.signing import ServerKey

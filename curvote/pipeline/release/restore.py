@@ -33,12 +33,11 @@ from curvote.ledger.book import (
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
-from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.expand import expand
-from curvote.pipeline.plan.step import ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, session
+from curvote.pipeline.plan.step import Population, ReleaseState, Step, find_people
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.release.evidence import ProjectAccounts, Trace
-from curvote.pipeline.release.session import hold_ledger
+from curvote.pipeline.release.production import hold_ledger
 from curvote.pipeline.store import records
 
 
@@ -88,7 +87,7 @@ def _reconstruct(
     for name in file.names():
         with suppress(UserError, InternalError, OSError):
             pipeline = file.configure_pipeline(name)
-            configured = populations.with_population(project, pipeline, copy)
+            configured = evidence.with_population(project, pipeline, copy)
             up_to = most if missing else 0
             for release_plan in _enumerate_releases(project, configured, up_to):
                 key = release_plan[0].key
@@ -155,7 +154,7 @@ def _recorded_population(project: Project, release: str) -> str | None:
     return None
 
 
-PlannedRelease = tuple[Step, identity.Population]
+PlannedRelease = tuple[Step, Population]
 
 
 def _enumerate_releases(
@@ -171,7 +170,7 @@ def _enumerate_releases(
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, MissingFiles):
         return
-    people = identity.find_people(project, configured, raw)
+    people = find_people(project, configured, raw)
 
     def release_steps(number: int, first: set[str] | None = None) -> Iterator[Step]:
         release_state = ReleaseState(
@@ -198,16 +197,16 @@ def _from_plan(
     step, people = planned
     clients, budget = people.senders, _line_budget(line) if line else None
     with suppress(Exception):  # a table that it reads is gone, too
-        clients = session.sender_ids(project, step)
+        clients = production.sender_ids(project, step)
     with suppress(Exception):
-        spends = session.task_of_step(project, step).cost()
+        spends = production.task_of_step(project, step).cost()
         least = Amount.from_budget(spends)
         budget = Amount.from_budget(budget).most(least).budget() if budget else spends
     population = str(step.components["release"]["population"])
     about = step.key, where, population, budget
     if line and len(clients) < int(line["clients"]):  # the pipeline's people changed
         return LostRelease(*about)
-    return LostRelease(*about, np.asarray(clients), session.release_facts(step))
+    return LostRelease(*about, np.asarray(clients), production.release_facts(step))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from curvote.pipeline.config.source import MissingFiles, RawInput, raw_files
 from curvote.pipeline.plan.definitions import NOTES
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import Step, differences
-from curvote.pipeline.release import populations, production
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.store.artifacts import Artifact, artifact, migrate_raw_artifacts
 from curvote.pipeline.store.growth import reuse_replicates
 from curvote.pipeline.store.records import latest_keys
@@ -86,7 +86,7 @@ def make_plan(
         blocked = [replace(step, action="blocked", reason=reason) for step in every]
         return Plan(configured, tuple(blocked))
     flags = {"new_release": new_release, "new_people": new_people}
-    configured = populations.with_population(project, configured)
+    configured = evidence.with_population(project, configured)
     steps = _expand_steps(project, configured, raw, flags, fetch)
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)

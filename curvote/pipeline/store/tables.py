@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from curvote.base.durable import file_mode
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import SHARED, TEXT, Columns, Place
-from curvote.chain.streams import CLIENT_BLOCK
+from curvote.chain.stage import CLIENT_BLOCK, SHARED, TEXT, Columns, Place
 from curvote.pipeline.store.arrow import ColumnKind, as_numpy, column_kind, column_kinds
 from curvote.pipeline.store.locations import open_source
 

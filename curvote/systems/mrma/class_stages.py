@@ -13,10 +13,13 @@ from curvote.curves.encoding import decision_sign
 from curvote.learning.votes import disjoint_parts, draw_subsets
 from curvote.systems.common import study, tables
 from curvote.systems.common.models import (
+    Index,
     Lines,
     combined_error,
     combined_predictions,
+    learn_repetitions,
     signed_weights,
+    train_metadata,
 )
 from curvote.systems.common.questions import (
     Array,
@@ -25,7 +28,6 @@ from curvote.systems.common.questions import (
     split_questions,
 )
 from curvote.systems.common.study import draw_stage, score_rows, study_clients
-from curvote.systems.common.training import Index, learn_repetitions, train_metadata
 from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import ClassReport, ClassVote
 

@@ -168,7 +168,7 @@ PRIVATIZE = client_stage(
 )
 TRAIN = server_stage(
     "train",
-    "curvote.systems.common.training:train",
+    "curvote.systems.common.models:train",
     ("privatize",),
     WEAK,
     axes=CELL_AXES,

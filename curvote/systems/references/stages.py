@@ -15,8 +15,13 @@ from curvote.learning.volunteers import class_scores
 from curvote.learning.votes import draw_subsets
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
-from curvote.systems.common.models import classifier_columns, predict_places
-from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
+from curvote.systems.common.models import (
+    Problem,
+    classifier_columns,
+    fit_repetitions,
+    predict_places,
+    train_metadata,
+)
 from curvote.systems.references.messages import Label, response_for
 
 LABEL_MESSAGE: Final = Label()
