@@ -11,13 +11,7 @@ from typing import Any
 from curvote.chain.axis import Cell, axis_combinations
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import (
-    PREVIOUS,
-    SHARED,
-    STAGE_PARTS,
-    Stage,
-    StageContext,
-)
+from curvote.chain.stage import PREVIOUS, SHARED, STAGE_PARTS, Stage, StageContext
 from curvote.chain.system import Part
 from curvote.data.lookup import is_remote
 from curvote.messages.message import messages_of
@@ -140,10 +134,7 @@ def _stage_cells(
 
 
 def _input_steps(
-    steps: Mapping[tuple[str, Cell], Step],
-    stage: Stage,
-    cell: Cell,
-    pipeline: Pipeline,
+    steps: Mapping[tuple[str, Cell], Step], stage: Stage, cell: Cell, pipeline: Pipeline
 ) -> Iterator[tuple[str, Step]]:
     """Yield (input, step); what the first of successive values lacks is left out."""
     for name in stage.inputs:

@@ -97,6 +97,10 @@ def _choose_population(
     return path if paths and all(other and other != path for other in paths) else first
 
 
+# Name of the ledger's setting which says that a population is new people.
+_NEW_PEOPLE: Final = "new people of {}"
+
+
 def refuse_strangers(
     ledger: Ledger,
     configured: ConfiguredPipeline,
@@ -115,7 +119,7 @@ def refuse_strangers(
     if new_people:
         population = configured.pipeline.population
         ledger.store_setting(declared, population)
-        ledger.store_setting(_new_people_setting(population), "told")
+        ledger.store_setting(_NEW_PEOPLE.format(population), "told")
         return
     raise UserError(
         f"{suspicion} Nothing is released. Only if these are other people: `curvote"
@@ -194,7 +198,7 @@ def _suspicion_of_overlap(
     population = configured.pipeline.population
     if population != population_of_file(configured.pipeline.source):
         return None
-    if ledger.setting(_new_people_setting(population)) is not None:
+    if ledger.setting(_NEW_PEOPLE.format(population)) is not None:
         return None
     for other in sorted({e.population for e in counting} - {population}):
         n = ledger.count_overlap(other, people.senders)
@@ -205,11 +209,6 @@ def _suspicion_of_overlap(
                 f" they are the same people, write `population: {other}`."
             )
     return None
-
-
-def _new_people_setting(population: str) -> str:
-    """Return the ledger's setting which says that a population is new people."""
-    return f"new people of {population}"
 
 
 def _renamed_message(name: str, before: str, population: str) -> str:

@@ -22,14 +22,8 @@ from numpy.typing import NDArray
 from curvote.base.durable import private_folder, sync_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
+from curvote.ledger import book
 from curvote.ledger.amounts import CANCELLED, RESERVED, Amount, ReleaseFacts
-from curvote.ledger.book import (
-    Ledger,
-    RestoringLedger,
-    checked_copy,
-    merge_journal,
-    open_existing,
-)
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
@@ -59,8 +53,8 @@ class LostRelease:
 def lost_releases(
     project: Project,
     traces: Sequence[Trace],
-    copy: Ledger,
-    present: Ledger | None,
+    copy: book.Ledger,
+    present: book.Ledger | None,
 ) -> Iterator[LostRelease]:
     """Yield each release that has a trace and is not in ``copy``, once."""
     missing = _missing_traces(traces, copy)
@@ -77,8 +71,8 @@ def lost_releases(
 def _reconstruct(
     project: Project,
     missing: Mapping[str, Sequence[Trace]],
-    copy: Ledger,
-    present: Ledger | None,
+    copy: book.Ledger,
+    present: book.Ledger | None,
 ) -> Iterator[LostRelease]:
     planned: dict[str, PlannedRelease] = {}
     numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
@@ -112,7 +106,7 @@ def _reconstruct(
 
 
 def _missing_traces(
-    all_traces: Sequence[Trace], copy: Ledger
+    all_traces: Sequence[Trace], copy: book.Ledger
 ) -> dict[str, list[Trace]]:
     """Return the traces of each release that is unknown to ``copy``."""
     by_release: dict[str, list[Trace]] = {}
@@ -230,15 +224,15 @@ def restore_ledger(project: Project, file: Path) -> RestoreResult:
     private_folder(project.state)
     with (
         hold_ledger(project, exclusive=True),
-        checked_copy(file, project.state) as draft,
+        book.checked_copy(file, project.state) as draft,
     ):
         traces, entered, caps = _collect_evidence(project, file, draft, accounts)
-        with RestoringLedger(draft) as copy:
+        with book.RestoringLedger(draft) as copy:
             copy.restore_caps(caps)
         _enter_evidence(draft, entered, traces, accounts)
-        merge_journal(draft)
+        book.merge_journal(draft)
         aside = _replace_ledger(draft, project.ledger)
-    with hold_ledger(project), Ledger(project.ledger) as ledger:
+    with hold_ledger(project), book.Ledger(project.ledger) as ledger:
         evidence.update_copies(project, ledger, accounts.witnesses)
     return RestoreResult(entered, aside)
 
@@ -251,7 +245,7 @@ def _collect_evidence(
     With them the caps of the ledger in place, if it is the same.
     """
     witnesses = accounts.witnesses
-    with _present_ledger(project) as present, Ledger(draft) as copy:
+    with _present_ledger(project) as present, book.Ledger(draft) as copy:
         all_traces = [
             *evidence.find_traces(project, witnesses),
             *_ledger_traces(project, present),
@@ -273,10 +267,10 @@ def _collect_evidence(
 
 
 @contextmanager
-def _present_ledger(project: Project) -> Iterator[Ledger | None]:
+def _present_ledger(project: Project) -> Iterator[book.Ledger | None]:
     """Yield the ledger in place; None: it is missing or cannot be read."""
     try:
-        ledger = open_existing(project.ledger)
+        ledger = book.open_existing(project.ledger)
     except UserError:
         ledger = None
     try:
@@ -286,7 +280,7 @@ def _present_ledger(project: Project) -> Iterator[Ledger | None]:
             ledger.close()
 
 
-def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
+def _ledger_traces(project: Project, present: book.Ledger | None) -> Iterator[Trace]:
     """Yield a trace for each movement of the ledger in place."""
     if present is None:
         return
@@ -298,7 +292,7 @@ def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
 
 
 def _refuse_foreign_backup(
-    file: Path, traces: Sequence[Trace], copy: Ledger, accounts: ProjectAccounts
+    file: Path, traces: Sequence[Trace], copy: book.Ledger, accounts: ProjectAccounts
 ) -> None:
     """Refuse a backup of another project's ledger: UserError."""
     origins = {trace.line.get("ledger") for trace in traces if trace.line}
@@ -322,7 +316,7 @@ def _enter_evidence(
     accounts: ProjectAccounts,
 ) -> None:
     """Enter all traces and lost releases; then the copy lacks none of them."""
-    with RestoringLedger(draft) as copy:
+    with book.RestoringLedger(draft) as copy:
         confirmed = {
             trace.release
             for trace in traces
@@ -336,14 +330,14 @@ def _enter_evidence(
             _enter_release(copy, release, accounts)
         for head in {trace.head for trace in traces if trace.head}:
             copy.accept_head(head)
-    with Ledger(draft) as copy:
+    with book.Ledger(draft) as copy:
         unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
     if unknown:
         raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
 
 
 def _enter_release(
-    copy: RestoringLedger, lost: LostRelease, accounts: ProjectAccounts
+    copy: book.RestoringLedger, lost: LostRelease, accounts: ProjectAccounts
 ) -> None:
     """Enter a lost release as spent, for its clients or for everybody."""
     owner = lost.population
@@ -362,7 +356,7 @@ def _enter_release(
 
 
 def _max_budget(
-    copy: RestoringLedger, population: str, accounts: ProjectAccounts
+    copy: book.RestoringLedger, population: str, accounts: ProjectAccounts
 ) -> Budget:
     """Return the most that a client may spend, by the ledger's or file's cap."""
     caps = [c for c in (copy.cap(population), *accounts.caps(population)) if c]

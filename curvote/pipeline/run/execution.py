@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -23,11 +22,11 @@ import pyarrow as pa
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError, UserError
-from curvote.chain import stage
 from curvote.chain.stage import (
     SHARED,
     Columns,
     EntropySource,
+    Metadata,
     Place,
     Rows,
     Scattered,
@@ -44,24 +43,12 @@ from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import find_round, provenance, release_step
 from curvote.pipeline.run.engines import Engine, one_thread
 from curvote.pipeline.store import arrow, artifacts, locations
-from curvote.pipeline.store.artifacts import Artifact, open_artifact
 from curvote.pipeline.store.growth import ReusedReplicates, stage_parameters
-from curvote.pipeline.store.locations import as_path
 from curvote.pipeline.store.tables import SHARD, Batch, clear_cache, merge_blocks
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
 _FEW_ROWS = 100_000
-
-
-@dataclass(frozen=True)
-class _BlockOptions:
-    """Options of computing a step's blocks; the tables do not depend on them."""
-
-    engine: Engine
-    block: int | None
-    progress: Progress | None
-    words: stage.EntropySource
 
 
 def execute_step(
@@ -71,7 +58,7 @@ def execute_step(
     engine: Engine | None = None,
     block: int | None = None,
     progress: Progress | None = None,
-    words: stage.EntropySource = stage.system_entropy,
+    words: EntropySource = system_entropy,
 ) -> artifacts.ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
@@ -90,8 +77,16 @@ def execute_step(
         )
     try:
         with _key_locked(project, step):
-            parallel = _BlockOptions(engine or Engine(), block, progress, words)
-            compute = partial(_build_artifact, project, step, target, parallel)
+            compute = partial(
+                _build_artifact,
+                project,
+                step,
+                target,
+                engine=engine or Engine(),
+                block=block,
+                progress=progress,
+                words=words,
+            )
             if step.release and not step.release.by_envelope:
                 return release_step(project, step, target, compute).ref
             made_meanwhile = artifacts.Artifact(target).problem(content=True) is None
@@ -106,7 +101,11 @@ def _build_artifact(
     project: Project,
     step: Step,
     target: Path,
-    parallel: _BlockOptions,
+    *,
+    engine: Engine,
+    block: int | None,
+    progress: Progress | None,
+    words: EntropySource,
 ) -> Path:
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
@@ -114,22 +113,20 @@ def _build_artifact(
     if is_scattered(job):  # its rows go through buckets
         (table,) = step.stage.tables
         with scratch_folder(project, step.id) as scratch:
-            scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
-            arguments = scratch_job, step.places, parallel.engine, parallel.progress
-            batches = draw_buckets(*arguments)
+            scratch_job = replace(job, scratch=str(scratch), words=words)
+            batches = draw_buckets(scratch_job, step.places, engine, progress)
             entry = merge_blocks(folder / f"{table.name}.parquet", batches)
         _write_manifest(step, folder, job.metadata, {table.name: entry})
         return folder
     reused = ReusedReplicates.for_step(project, step)
     places = reused.new_places(step.places)
     # What repeats inside a replicate belongs together: it reads each other's tables.
-    fitting = step.stage.block or parallel.block or _block_size(len(places), job)
-    block = max(fitting, *step.sizes[1:], 1)
-    parts = [places[at : at + block] for at in range(0, len(places), block)]
+    fitting = step.stage.block or block or _block_size(len(places), job)
+    length = max(fitting, *step.sizes[1:], 1)
+    parts = [places[at : at + length] for at in range(0, len(places), length)]
     small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
-    alone = small and not parallel.engine.workers_stated
-    engine = Engine() if alone else parallel.engine
-    compute_missing(job, parts, engine, parallel.progress)
+    alone = small and not engine.workers_stated
+    compute_missing(job, parts, Engine() if alone else engine, progress)
     for name in (table.name for table in step.stage.tables):
         computed = read_blocks(folder, parts, name)
         batches = chain(reused.reused_batches(name), computed)
@@ -169,7 +166,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> Job:
             raise InternalError(f"{step.name}: its round was never opened")
         place, task = str(project.intake), round_.task.to_json()
         params |= {"intake.path": place, "intake.round": round_.id, "intake.task": task}
-    functions, metadata = stage.stage_functions(step.stage.module), dict[str, Any]()
+    functions, metadata = stage_functions(step.stage.module), dict[str, Any]()
     if hasattr(functions, "metadata"):
         metadata = functions.metadata(inputs, params)
     _refuse_changed_files(step.raw)
@@ -196,10 +193,7 @@ def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
 
 
 def _write_manifest(
-    step: Step,
-    temporary: Path,
-    metadata: stage.Metadata,
-    tables: dict[str, dict[str, Any]],
+    step: Step, temporary: Path, metadata: Metadata, tables: dict[str, dict[str, Any]]
 ) -> None:
     """Delete the blocks and write the manifest, if raw files are unchanged.
 
@@ -336,8 +330,6 @@ def _count_rows(columns: Columns) -> int:
 
 PREFIX: Final = "block-"
 Part = tuple[Place, ...]
-Tell = Callable[[int, int], None]
-Pieces = Iterator[tuple[Place, Rows]]
 
 
 @dataclass(frozen=True)
@@ -368,10 +360,7 @@ def block_folder(folder: Path, part: Part) -> Path:
 
 
 def compute_missing(
-    job: Job,
-    parts: Sequence[Part],
-    engine: Engine,
-    progress: Tell | None,
+    job: Job, parts: Sequence[Part], engine: Engine, progress: Progress | None
 ) -> None:
     """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
@@ -384,7 +373,7 @@ def _run_all(
     function: Callable[[Any], None],
     waiting: Sequence[Any],
     total: int,
-    progress: Tell | None,
+    progress: Progress | None,
 ) -> None:
     """Do what is waiting, and tell how much of all is done."""
     tell, before = progress or (lambda _done, _all: None), total - len(waiting)
@@ -395,16 +384,26 @@ def _run_all(
 
 def compute_block(job: Job, part: Part) -> None:
     """Compute one block and write its tables, all of them or nothing."""
-    inputs = {name: open_artifact(as_path(place)) for name, place in job.inputs.items()}
+    inputs = {
+        name: artifacts.open_artifact(locations.as_path(place))
+        for name, place in job.inputs.items()
+    }
     functions = stage_functions(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(functions, "shared_rows"):
             every = functions.shared_rows(inputs, job.params, job.metadata)
-            produced: Pieces = ((SHARED, rows) for rows in every)
+            produced: Iterator[tuple[Place, Rows]] = ((SHARED, rows) for rows in every)
         else:
             arguments = job.sizes, inputs, job.params, job.metadata
             contexts = [StageContext(job.stage, place, *arguments) for place in part]
-            produced = _run_stage(functions, contexts)
+            if hasattr(functions, "batch"):
+                produced = zip(part, functions.batch(contexts), strict=True)
+            else:
+                produced = (
+                    (context.place, rows)
+                    for context in contexts
+                    for rows in make_rows(functions, context)
+                )
         with (
             _atomic_folder(block_folder(Path(job.folder), part)) as folder,
             BlockWriter(folder, job.tables, job.index) as files,
@@ -414,17 +413,6 @@ def compute_block(job: Job, part: Part) -> None:
                     files.add_rows(name, place, columns)
             if files.missing_tables:
                 raise InternalError(f"{job.module} did not make {files.missing_tables}")
-
-
-def _run_stage(functions: SimpleNamespace, contexts: Sequence[StageContext]) -> Pieces:
-    """Yield place and rows that a stage makes of each repetition."""
-    if hasattr(functions, "batch"):
-        places = (context.place for context in contexts)
-        yield from zip(places, functions.batch(contexts), strict=True)
-        return
-    for context in contexts:
-        for rows in make_rows(functions, context):
-            yield context.place, rows
 
 
 @contextmanager
@@ -495,7 +483,7 @@ def is_scattered(job: Job) -> bool:
 
 
 def draw_buckets(
-    job: Job, places: Sequence[Place], engine: Engine, tell: Tell | None
+    job: Job, places: Sequence[Place], engine: Engine, tell: Progress | None
 ) -> Iterator[Batch]:
     """Draw all shards, then yield place and rows of the table by bucket."""
     counts = {place: _prepare_shards(job, place) for place in places}
@@ -596,7 +584,10 @@ def _scattered_table(job: Job) -> Table:
 
 def _stage_context(job: Job, place: Place) -> StageContext:
     """Return the context of a repetition, with what its shards share."""
-    inputs = {name: Artifact(as_path(path)) for name, path in job.inputs.items()}
+    inputs = {
+        name: artifacts.Artifact(locations.as_path(path))
+        for name, path in job.inputs.items()
+    }
     shared = {
         path.name.split(".")[1]: np.load(path, mmap_mode="r")
         for path in sorted(Path(job.scratch).glob(f"{_shared_prefix(place)}.*.npy"))
