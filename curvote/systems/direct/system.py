@@ -33,6 +33,8 @@ from curvote.systems.direct import choice
 from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, ONE_OF_ARM
 from curvote.systems.references.messages import ComparisonLabel
 
+_STAGES: Final = "curvote.systems.direct.stages"
+
 
 class Direct(Strict):
     """Arm of protocol ``direct``, and the constant beside z.
@@ -65,23 +67,20 @@ TERM_PARAMS = ("direct.arm", "direct.intercept")
 JUDGED_BY_Z = {"project.judge": "rescaled"}  # it learns from z
 
 PRIVATIZE = client_stage(
-    "privatize",
-    "curvote.systems.direct.stages:privatize",
-    DIRECTIONS,
-    params=TERM_PARAMS,
+    "privatize", f"{_STAGES}:privatize", DIRECTIONS, params=TERM_PARAMS
 )
 RELEASE = release_stage(
     PRIVATIZE, "report", ("ingest", "project"), (*TERM_PARAMS, "project.judge")
 )
 AGGREGATE = server_stage(
     "aggregate",
-    "curvote.systems.direct.stages:aggregate",
+    f"{_STAGES}:aggregate",
     ("privatize",),
     CLASSIFIER,
     params=("direct.gate",),
 )
 SCORE = score_stage(
-    "curvote.systems.direct.stages:score",
+    f"{_STAGES}:score",
     ("project", "aggregate"),
     EPSILON_AXES,
     ("epsilon", "direct.arm", *ROLE_PARAMS),
@@ -131,26 +130,16 @@ SYSTEM = System(
 
 
 # Two rounds: the first whitens the second.
-_PRIVATIZE_FIRST = replace(
-    PRIVATIZE, module="curvote.systems.direct.stages:privatize_first"
-)
-_WHITEN = server_stage(
-    "whiten", "curvote.systems.direct.stages:whiten", ("privatize",), WHITENING
-)
+_PRIVATIZE_FIRST = replace(PRIVATIZE, module=f"{_STAGES}:privatize_first")
+_WHITEN = server_stage("whiten", f"{_STAGES}:whiten", ("privatize",), WHITENING)
 _REFINE = client_stage(
-    "refine",
-    "curvote.systems.direct.stages:refine",
-    DIRECTIONS,
-    ("project", "whiten"),
-    params=TERM_PARAMS,
+    "refine", f"{_STAGES}:refine", DIRECTIONS, ("project", "whiten"), params=TERM_PARAMS
 )
 _RELEASE_SECOND = release_stage(
     _REFINE, "refinement", ("ingest", "privatize", "whiten")
 )
 _COMBINE = replace(
-    AGGREGATE,
-    module="curvote.systems.direct.stages:combine",
-    inputs=("privatize", "whiten", "refine"),
+    AGGREGATE, module=f"{_STAGES}:combine", inputs=("privatize", "whiten", "refine")
 )
 _TWO = Method(
     "two",
@@ -177,14 +166,10 @@ NAMED_DIRECTIONS: Final = Table(
     "named_directions", {"named": "int64", "direction": VECTOR}, unit="message"
 )
 _PRIVATIZE_ONE_OF = replace(
-    PRIVATIZE,
-    module="curvote.systems.direct.stages:privatize_one_of",
-    tables=(NAMED_DIRECTIONS,),
+    PRIVATIZE, module=f"{_STAGES}:privatize_one_of", tables=(NAMED_DIRECTIONS,)
 )
 _RELEASE_ONE_OF = replace(RELEASE, tables=(NAMED_DIRECTIONS,))
-_COMBINE_ONE_OF = replace(
-    AGGREGATE, module="curvote.systems.direct.stages:combine_one_of"
-)
+_COMBINE_ONE_OF = replace(AGGREGATE, module=f"{_STAGES}:combine_one_of")
 _ONE_OF = Method(
     ONE_OF_ARM,
     "direct, 1 of K",
@@ -236,19 +221,19 @@ GRADIENTS: Final = Table(
 
 _DESCEND = client_stage(
     "descend",
-    "curvote.systems.direct.stages:descend",
+    f"{_STAGES}:descend",
     GRADIENTS,
     params=("sgd.clip", "sgd.rate", "sgd.rounds"),
 )
 _AGGREGATE_GRADIENTS = server_stage(
     "aggregate",
-    "curvote.systems.direct.stages:aggregate_gradients",
+    f"{_STAGES}:aggregate_gradients",
     ("descend",),
     CLASSIFIER,
     params=("sgd.rate",),
 )
 _SCORE_GRADIENTS = score_stage(
-    "curvote.systems.direct.stages:score_gradients",
+    f"{_STAGES}:score_gradients",
     ("project", "aggregate"),
     params=("epsilon", *ROLE_PARAMS),
     beside=(CONFUSION,),
