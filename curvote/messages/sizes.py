@@ -37,7 +37,7 @@ FACTOR, POWER = 3.5, 0.1
 # One number alone, a curve's mean for one, is no curve.
 _MIN_SIZE = 2
 # A report of `direct` leaves this p/epsilon^2 of noise in a number of mean square 1
-# (curvote.systems.direct.choice).
+# (curvote.systems.direct.system).
 _DIRECT_NOISE = 5.9
 _SETTING_PATH = ("project", "size")
 

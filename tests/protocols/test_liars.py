@@ -22,7 +22,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.settings import describe_choices
 from curvote.pipeline.plan.step import stated_settings
-from curvote.systems.direct.choice import choose_arm, choose_protocol, resolve_choice
+from curvote.systems.direct.system import choose_arm, choose_protocol, resolve_choice
 from curvote.theory import Signal, expect_direct, look_ahead
 from tests import plain
 

@@ -247,7 +247,7 @@ def status(
 def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
     from curvote.flows.environment import is_alive
     from curvote.pipeline.config.file import ELSEWHERE
-    from curvote.pipeline.run.status import project_status
+    from curvote.pipeline.run.run_object import project_status
 
     rows = project_status(project, content=verify, is_alive=is_alive)
     if every or not any(row["group"] == ELSEWHERE for row in rows):

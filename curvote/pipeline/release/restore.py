@@ -326,33 +326,28 @@ def _enter_evidence(
         for entry in copy.entries():
             if entry.state == "reserved" and entry.release in confirmed:
                 copy.mark_spent(entry.release)
-        for release in entered:
-            _enter_release(copy, release, accounts)
+        for lost in entered:
+            owner = lost.population
+            if owner and lost.clients is not None:
+                budget = lost.budget or _max_budget(copy, owner, accounts)
+                ids, facts = lost.clients, lost.facts
+                copy.enter_spent(
+                    lost.release, ids, budget, population=owner, facts=facts
+                )
+                continue
+            # Nobody knows whose it is: everybody is charged.
+            known = {entry.population for entry in copy.entries()}
+            every = [owner] if owner else sorted(known | accounts.populations)
+            for i, population in enumerate(every):
+                name = f"{lost.release}+{population}" if i else lost.release
+                budget = lost.budget or _max_budget(copy, population, accounts)
+                copy.charge_everyone(name, budget, population)
         for head in {trace.head for trace in traces if trace.head}:
             copy.accept_head(head)
     with book.Ledger(draft) as copy:
         unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
     if unknown:
         raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
-
-
-def _enter_release(
-    copy: book.RestoringLedger, lost: LostRelease, accounts: ProjectAccounts
-) -> None:
-    """Enter a lost release as spent, for its clients or for everybody."""
-    owner = lost.population
-    if owner and lost.clients is not None:
-        budget = lost.budget or _max_budget(copy, owner, accounts)
-        copy.enter_spent(
-            lost.release, lost.clients, budget, population=owner, facts=lost.facts
-        )
-        return
-    known_populations = {entry.population for entry in copy.entries()}
-    every = [owner] if owner else sorted(known_populations | accounts.populations)
-    for i, population in enumerate(every):
-        name = f"{lost.release}+{population}" if i else lost.release
-        budget = lost.budget or _max_budget(copy, population, accounts)
-        copy.charge_everyone(name, budget, population)
 
 
 def _max_budget(

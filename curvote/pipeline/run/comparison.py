@@ -246,8 +246,11 @@ def compare_scores(
 
     UserError: an artifact of theirs is missing or altered.
     """
-    metrics = {m.name: m for run in (first, second) for m in _declared_metrics(run)}
     runs = first, second
+    systems = (member for run in runs for member in run_systems(run))
+    declared = (metric for member in systems for metric in member.metrics)
+    # Without the additional columns of others.
+    metrics = {m.name: m for m in declared if m.spread or not m.beside}
     before, after = (_replicate_scores(project, run, metrics) for run in runs)
     test: Test = "paired" if share_replicates(first, second) else "welch"
     changes = [
@@ -261,12 +264,6 @@ def compare_scores(
 def share_replicates(first: RunRecord, second: RunRecord) -> bool:
     """Return whether equal replicate numbers mean equal draws in both runs."""
     return all(first.config.get(k) == second.config.get(k) for k in ("seed", "source"))
-
-
-def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
-    """Yield the metrics of a run, without additional columns of others."""
-    metrics = (metric for member in run_systems(record) for metric in member.metrics)
-    yield from (metric for metric in metrics if metric.spread or not metric.beside)
 
 
 def _replicate_scores(
@@ -455,13 +452,6 @@ def _compare_scores(
         return [], [f"no scores: {error}"]
     if not changes:
         return [], ["no score is in both."]
-    return changes, [_describe_test(first, second, changes)]
-
-
-def _describe_test(
-    first: RunRecord, second: RunRecord, changes: list[ScoreChange]
-) -> str:
-    """Return a description of the test and of a change beyond chance."""
     n = changes[0].n
     if share_replicates(first, second) and len(n) == 1:
         test = f"paired, {n[0]} shared replicates (same seed and source)"
@@ -469,12 +459,13 @@ def _describe_test(
         test = f"Welch, {' and '.join(map(str, n))} independent replicates"
     tested = sum(change.p is not None for change in changes)
     if not tested:
-        return f"{test}."
-    return (
+        return changes, [f"{test}."]
+    meaning = (
         f"{test}. Beyond chance: by Student's law, with Holm's correction for the"
         f" {tested} that can be tested; if none had changed, any would be called so in"
         f" at most {100 * ALPHA:g} % of comparisons."
     )
+    return changes, [meaning]
 
 
 def _record_values(record: RunRecord) -> dict[str, Any]:

@@ -110,7 +110,8 @@ def _build_artifact(
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
     folder, tables = Path(job.folder), {}
-    if is_scattered(job):  # its rows go through buckets
+    functions = stage_functions(job.module)
+    if hasattr(functions, "shard") and hasattr(functions, "join"):  # through buckets
         (table,) = step.stage.tables
         with scratch_folder(project, step.id) as scratch:
             scratch_job = replace(job, scratch=str(scratch), words=words)
@@ -128,8 +129,8 @@ def _build_artifact(
     alone = small and not engine.workers_stated
     compute_missing(job, parts, Engine() if alone else engine, progress)
     for name in (table.name for table in step.stage.tables):
-        computed = read_blocks(folder, parts, name)
-        batches = chain(reused.reused_batches(name), computed)
+        computed = (read_block(block_folder(folder, part), name) for part in parts)
+        batches = chain(reused.reused_batches(name), *computed)
         tables[name] = merge_blocks(folder / f"{name}.parquet", batches)
     _write_manifest(step, folder, job.metadata, tables)
     return folder
@@ -436,12 +437,6 @@ def _atomic_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary)
 
 
-def read_blocks(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
-    """Yield the rows of a table in finished blocks, in order."""
-    for part in parts:
-        yield from read_block(block_folder(folder, part), table)
-
-
 def delete_blocks(folder: Path) -> None:
     """Delete all blocks in ``folder``, unfinished ones too.
 
@@ -474,12 +469,6 @@ def scratch_folder(project: Project, step: tuple[str, str]) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # not empty: other releases of the stage
             folder.parent.rmdir()
-
-
-def is_scattered(job: Job) -> bool:
-    """Return whether the stage of a job is computed by shards and buckets."""
-    functions = stage_functions(job.module)
-    return hasattr(functions, "shard") and hasattr(functions, "join")
 
 
 def draw_buckets(

@@ -87,7 +87,17 @@ def make_plan(
         return Plan(configured, tuple(blocked))
     flags = {"new_release": new_release, "new_people": new_people}
     configured = evidence.with_population(project, configured)
-    steps = _expand_steps(project, configured, raw, flags, fetch)
+    state = None
+    if configured.pipeline.production:
+        state = production.release_state(
+            project, configured, raw, **flags, closing=fetch
+        )
+    elif any(flags.values()):
+        raise UserError(
+            f"--new-release, --new-people: {configured.name} is a study; its noise"
+            " comes from the seed and is drawn anew with --seed."
+        )
+    steps = list(expand(configured, raw, state))
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
@@ -101,26 +111,6 @@ def make_plan(
     if selection.only:
         decided = _limit_to_stage(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
-
-
-def _expand_steps(
-    project: Project,
-    configured: ConfiguredPipeline,
-    raw: tuple[RawInput, ...],
-    flags: Mapping[str, bool],
-    closing: bool,
-) -> list[Step]:
-    if not configured.pipeline.production:
-        if any(flags.values()):
-            raise UserError(
-                f"--new-release, --new-people: {configured.name} is a study; its noise"
-                " comes from the seed and is drawn anew with --seed."
-            )
-        return list(expand(configured, raw))
-    release_state = production.release_state(
-        project, configured, raw, **flags, closing=closing
-    )
-    return list(expand(configured, raw, release_state))
 
 
 def _decide_action(

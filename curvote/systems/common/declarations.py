@@ -78,7 +78,7 @@ _PAGE = "curvote.systems.common.page"
 # classifiers; and of a cutoff.
 DATA_SET = f"{_PAGE}.curves:gather_data_set"
 SECTIONS = (
-    f"{_PAGE}.by_class:gather_by_class",
+    f"{_PAGE}.utilities:gather_by_class",
     f"{_PAGE}.curves:gather_curves",
     DATA_SET,
     "curvote.systems.volunteers.page:gather_volunteers",
