@@ -381,17 +381,13 @@ def _configure(
     used_keys = {key for _, values in labelled for key in values} - unread
     unknown = [name for name in sorted(systems) if name not in SYSTEMS]
     if unknown:
+        hints = {name: did_you_mean(name, SYSTEMS) for name in unknown}
         raise UserError.several(
-            Problem(
-                f"{name!r} is not known.{did_you_mean(name, SYSTEMS)}",
-                (*where, "protocol"),
-            )
-            for name in unknown
+            Problem(f"{name!r} is not known.{hint}", (*where, "protocol"))
+            for name, hint in hints.items()
         )
-    names, keys = (
-        ", ".join(sorted(systems)),
-        [*schema.pipeline_model(systems).model_fields],
-    )
+    model = schema.pipeline_model(systems)
+    names, keys = ", ".join(sorted(systems)), [*model.model_fields]
     reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     problems = [
         Problem(
@@ -416,7 +412,7 @@ def _configure(
         raise UserError(message, where=(*where, "grid"))
     if len(checked) == 1:
         return ConfiguredPipeline(name, checked[0].pipeline, overrides, checked)
-    full = validate_settings(schema.pipeline_model(systems), merged, where)
+    full = validate_settings(model, merged, where)
     return ConfiguredPipeline(name, full, overrides, checked)
 
 

@@ -422,9 +422,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return all problems of a pipeline whose keys are each well formed."""
     axes = find_system(pipeline.protocol).axes
     problems = [*_source_problems(pipeline)]
-    for axis in (
-        () if problems else axes
-    ):  # they may be those of the source: its servers
+    # They may be those of the source: its servers.
+    for axis in () if problems else axes:
         values = [str(value) for value in axis.values(pipeline)]
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
@@ -437,10 +436,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
         except UserError as error:
             problems += error.problems
         else:
-            all_problems = (
-                problem for sized in every_size for problem in checks(sized)
-            )
-            problems += dict.fromkeys(all_problems)
+            found = (problem for sized in every_size for problem in checks(sized))
+            problems += dict.fromkeys(found)
         places = {problem.where for problem in problems}
         problems += [
             Problem("is empty; list one value at least.", (axis.key,))
@@ -477,11 +474,8 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
                 yield Problem("only a pipeline with mode: production has one.", (key,))
         return
     chain = find_system(pipeline.protocol)
-    open_size = (
-        [part for part in resolve_sizes(pipeline) if part.reason]
-        if source_valid
-        else []
-    )
+    sizes = resolve_sizes(pipeline) if source_valid else []
+    open_size = [part for part in sizes if part.reason]
     if open_size:
         message = (
             "a release states its size, so that no later rule makes another one of it:"

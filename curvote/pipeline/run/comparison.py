@@ -246,11 +246,8 @@ def compare_scores(
 
     UserError: an artifact of theirs is missing or altered.
     """
+    metrics = {m.name: m for run in (first, second) for m in _declared_metrics(run)}
     runs = first, second
-    systems = (member for run in runs for member in run_systems(run))
-    declared = (metric for member in systems for metric in member.metrics)
-    # Without the additional columns of others.
-    metrics = {m.name: m for m in declared if m.spread or not m.beside}
     before, after = (_replicate_scores(project, run, metrics) for run in runs)
     test: Test = "paired" if share_replicates(first, second) else "welch"
     changes = [
@@ -264,6 +261,12 @@ def compare_scores(
 def share_replicates(first: RunRecord, second: RunRecord) -> bool:
     """Return whether equal replicate numbers mean equal draws in both runs."""
     return all(first.config.get(k) == second.config.get(k) for k in ("seed", "source"))
+
+
+def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
+    """Yield the metrics of a run, without additional columns of others."""
+    metrics = (metric for member in run_systems(record) for metric in member.metrics)
+    yield from (metric for metric in metrics if metric.spread or not metric.beside)
 
 
 def _replicate_scores(

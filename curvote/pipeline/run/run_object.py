@@ -351,9 +351,8 @@ def project_status(
     }
     for name in records.pipeline_names(project):
         overviews.setdefault(name, file.PipelineOverview(name, file.ELSEWHERE))
-    return [
-        _status_row(project, about, content, is_alive) for about in overviews.values()
-    ]
+    rows = (_status_row(project, a, content, is_alive) for a in overviews.values())
+    return list(rows)
 
 
 def run_state(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
