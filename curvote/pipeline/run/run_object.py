@@ -204,9 +204,8 @@ class Run:
             if coordinates in wanted:
                 table = _read_table(self.project, stage, key, name)
                 several = len(keys) > 1
-                tables.append(
-                    _with_coordinates(table, coordinates) if several else table
-                )
+                table = _with_coordinates(table, coordinates) if several else table
+                tables.append(table)
         return pd.DataFrame(pd.concat(tables, ignore_index=True))
 
     def _serving_cells(self, every: Sequence[Cell], cell: _Cell) -> Sequence[Cell]:
@@ -218,9 +217,8 @@ class Run:
 
     def plan(self) -> pd.DataFrame:
         """Return the steps of the run: stage, cell, key, what was done, and why."""
-        rows = [
-            s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in self.record.steps
-        ]
+        steps = self.record.steps
+        rows = [s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in steps]
         return pd.DataFrame(rows, columns=["stage", "cell", "key", "action", "reason"])
 
 

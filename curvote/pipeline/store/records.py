@@ -248,13 +248,8 @@ def run_ids(
     project: Project, pipeline: str | None = None, status: str | None = None
 ) -> list[str]:
     """Return the ids of runs, oldest first."""
-    return _query_ids(
-        project,
-        "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
-        " ORDER BY sequence, id",
-        pipeline,
-        status,
-    )
+    wanted = "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
+    return _query_ids(project, f"{wanted} ORDER BY sequence, id", pipeline, status)
 
 
 def newest_ids(
@@ -306,18 +301,14 @@ def blocked_ids(project: Project, pipeline: str) -> list[str]:
 
 def unlogged_ids(project: Project) -> list[str]:
     """Return the ids of completed runs that MLflow does not have, oldest first."""
-    return _query_ids(
-        project, "status = 'completed' AND logged = 0 ORDER BY sequence, id"
-    )
+    unlogged = "status = 'completed' AND logged = 0 ORDER BY sequence, id"
+    return _query_ids(project, unlogged)
 
 
 def last_logged_pipeline(project: Project) -> str | None:
     """Return the pipeline of the latest run that MLflow has."""
-    rows = _query_rows(
-        project,
-        "SELECT pipeline FROM runs WHERE logged ORDER BY sequence DESC, id DESC"
-        " LIMIT 1",
-    )
+    query = "SELECT pipeline FROM runs WHERE logged ORDER BY sequence DESC, id DESC"
+    rows = _query_rows(project, f"{query} LIMIT 1")
     return rows[0][0] if rows else None
 
 

@@ -135,10 +135,8 @@ def ensemble_errors(
     """Return the error of each method of the judged weak classifiers."""
     lines = tables.lines_of_variant(weak, "weak")
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best = [
-        stages.best_single_weights(rows)
-        for rows in split_questions(ensemble, len(code))
-    ]
+    by_class = split_questions(ensemble, len(code))
+    best = [stages.best_single_weights(rows) for rows in by_class]
     weights_by_method = {
         "ma": ensemble["weight_ma"],
         "mrma": signed_weights(ensemble),

@@ -41,7 +41,6 @@ from curvote.systems.mrma.messages import DirectionVote, Report, Vote
 from curvote.systems.mrma.privunit.messages import TrainingDirection
 from curvote.systems.references.stages import majority_error
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MAX_CELLS = 1 << 20
@@ -133,7 +132,7 @@ class Histogram:
         return np.asarray(winners[point_cell], dtype=np.int64)
 
     @property
-    def _class_codes(self) -> FloatArray:
+    def _class_codes(self) -> Array:
         """Numbers that each class puts into a record's cell, a row a number."""
         if self.n_classes == 2:
             return np.array([[-1.0, 1.0]])
@@ -197,9 +196,8 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     utility = estimate_utility(positive, n, keep)
     flipped = reversal_mask(positive, n)
     rule_values = [rule[name] for name in RULE_KEYS]
-    mrma, none_mrma = averaging_weights(
-        reversed_utility(utility.value, flipped), *rule_values
-    )
+    best_side = reversed_utility(utility.value, flipped)
+    mrma, none_mrma = averaging_weights(best_side, *rule_values)
     ma, none_ma = averaging_weights(utility.value, *rule_values)
     judged_columns = {
         "learner": votes["learner"][has_votes],
@@ -310,15 +308,13 @@ def ensemble_errors(
 
 def pooled_errors(test: study.TestClients, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
-    lines = lines_of_variant(weak, "pooled")
+    lines, every = lines_of_variant(weak, "pooled"), lines_of_variant(weak, "all_data")
     equal = np.full(len(lines[0]), 1 / len(lines[0]))
     vote_sums = decision_sign(test.decisions(*lines)).sum(axis=1)
     return {
         "voting": float(test.error(vote_sums[:, None])[0]),
         "averaging": _line_error(test, average_classifiers(*lines, equal)),
-        "all_data": _line_error(
-            test, average_classifiers(*lines_of_variant(weak, "all_data"), np.ones(1))
-        ),
+        "all_data": _line_error(test, average_classifiers(*every, np.ones(1))),
     }
 
 
@@ -368,9 +364,8 @@ def baseline(context: StageContext) -> Rows:
         histogram = _make_histogram(context.inputs, context.params)
         rows, test = EVERYBODY.rows(clients.roles), clients.roles["test"]
         records, points = (clients.z[rows], clients.labels[rows]), clients.z[test]
-        predictions = histogram.classify(
-            *records, points, context.generator("histogram")
-        )
+        draws = context.generator("histogram")
+        predictions = histogram.classify(*records, points, draws)
         errors["histogram"] = float(np.mean(clients.labels[test] != predictions))
     return study.score_rows(errors)
 
@@ -482,12 +477,9 @@ def score_votes(context: StageContext) -> Rows:
 def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
     """Return the weight of each direction by method."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best_weights = questions.interleave_questions(
-        [
-            best_single_weights(rows)
-            for rows in questions.split_questions(ensemble, n_splits)
-        ]
-    )
+    by_split = questions.split_questions(ensemble, n_splits)
+    best = [best_single_weights(rows) for rows in by_split]
+    best_weights = questions.interleave_questions(best)
     return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}
 
 

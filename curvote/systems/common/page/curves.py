@@ -116,10 +116,8 @@ class CurveSample:
             raise InternalError(f"records of {self.who!r} are not public: not drawn")
         shape = (len(self.labels), len(self.grid))
         if self.curves.shape != shape or self.fitted.shape != shape:
-            raise InternalError(
-                f"curves {self.curves.shape}, fitted"
-                f" {self.fitted.shape}: both must be {shape}"
-            )
+            shapes = f"curves {self.curves.shape}, fitted {self.fitted.shape}"
+            raise InternalError(f"{shapes}: both must be {shape}")
         if len(self.z) != len(self.labels):
             raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
 
@@ -258,20 +256,16 @@ class Curves(Section):
         """Caption of the figure, or the reason why there is none."""
         sample = self.sample
         if sample is None:
-            why = (
-                "This report was given no volunteers' records"
-                if self.volunteers
-                else "This pipeline sets no volunteers aside"
-            )
+            why = "This pipeline sets no volunteers aside"
+            if self.volunteers:
+                why = "This report was given no volunteers' records"
             return (
                 f"No {self.record}s are shown. {why}, and nobody else's {self.record}"
                 " is public: only volunteers' or simulated records may be drawn."
             )
-        reduced = (
-            f"{_SAMPLE_WORDS[sample.who].format(record=self.record)} Each client"
-            " reduces its"
-            f" {self.record} (1) to {sample.z.shape[1]} numbers by {sample.basis} (2)"
-        )
+        words = _SAMPLE_WORDS[sample.who].format(record=self.record)
+        numbers = f"{sample.z.shape[1]} numbers by {sample.basis} (2)"
+        reduced = f"{words} Each client reduces its {self.record} (1) to {numbers}"
         if not sample.bounded:
             return (
                 f"{reduced} and scales them by {sample.rescale} (3). What it reports is"
@@ -290,9 +284,8 @@ class Curves(Section):
             return ""
         if self.clipped == 0:
             return "No value lay outside its bounds."
-        share = format_percent(self.clipped, 2)
-        lay = f"{share} % of the values lay outside their bounds"
-        return f"{lay} and were clipped to them."
+        lay = f"{format_percent(self.clipped, 2)} % of the values lay outside"
+        return f"{lay} their bounds and were clipped to them."
 
 
 def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
@@ -446,8 +439,7 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
         return None
     facts = view.metadata("ingest")
     clients = view.columns("ingest", "clients", view.place())
-    data_card = make_card(
-        source["name"], parameters, facts, clients, root=view.project.root
-    )
+    root, name = view.project.root, source["name"]
+    data_card = make_card(name, parameters, facts, clients, root=root)
     drawings = render_card(data_card, clients, ["svg"])
     return DataSet(data_card, drawings["svg"])

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 
 from curvote.pipeline.run.results import RunView
 from curvote.report import data, style
-from curvote.report.data import (
-    FloatArray,
-    Section,
-    find_method,
-    format_level,
-    format_percent,
-    learners,
-    series_names,
-    sorted_levels,
-)
-from curvote.report.data import add_series as named
 from curvote.report.figures import draw_left_label, draw_legend
 from curvote.systems.common.study import CONFUSION
 
@@ -33,7 +22,7 @@ UTILITY_RANGE = (-0.5, 1.5)
 
 
 @dataclass(frozen=True, eq=False)
-class Utilities(Section):
+class Utilities(data.Section):
     """Estimated utilities before reversal, by epsilon and learner."""
 
     table: pd.DataFrame
@@ -69,7 +58,7 @@ class Utilities(Section):
         Right of the cutoff a classifier is used, left of its mirror 1 - cutoff it is
         used reversed. Values outside ``UTILITY_RANGE`` count in the printed shares.
         """
-        names, levels = learners(self.table), _epsilon_levels(self.table)
+        names, levels = data.learners(self.table), _epsilon_levels(self.table)
         height = 0.75 + 0.56 * len(levels)
         figure, axes = style.make_panels(len(names), narrow=narrow, height=height)
         for ax, name in zip(axes, names, strict=True):
@@ -78,7 +67,8 @@ class Utilities(Section):
             for base, epsilon in enumerate(reversed(levels)):
                 values = group.loc[group["epsilon"] == epsilon, "utility"]
                 _draw_ridge(ax, values.to_numpy(float), base, cutoff)
-            ax.set_yticks(range(len(levels)), list(map(format_level, reversed(levels))))
+            labels = [data.format_level(level) for level in reversed(levels)]
+            ax.set_yticks(range(len(levels)), labels)
             ax.set_ylim(-0.08, len(levels))
             ax.set_xlim(*UTILITY_RANGE)
             ax.set_xticks([0, 0.5, 1])
@@ -102,7 +92,7 @@ def _epsilon_levels(table: pd.DataFrame) -> list[float]:
     return sorted(float(value) for value in table["epsilon"].unique())
 
 
-def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
+def _draw_ridge(ax: Axes, values: data.FloatArray, base: int, cut: float) -> None:
     values = values[np.isfinite(values)]
     if not len(values):
         return
@@ -124,8 +114,8 @@ def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
 
 
 def smooth_density(
-    values: FloatArray, points: int = 201
-) -> tuple[FloatArray, FloatArray]:
+    values: data.FloatArray, points: int = 201
+) -> tuple[data.FloatArray, data.FloatArray]:
     """Return grid and density of ``values`` over ``UTILITY_RANGE``, smoothed.
 
     Estimated utilities lie on a lattice of step 1/(n (2q - 1)); the Gaussian kernel
@@ -140,7 +130,7 @@ def smooth_density(
     edges = low + step * (np.arange(-reach, points + reach + 1) - 0.5)
     counts, _ = np.histogram(values, edges)
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
-    x: FloatArray = low + step * np.arange(points, dtype=np.float64)
+    x: data.FloatArray = low + step * np.arange(points, dtype=np.float64)
     return x, np.convolve(counts, kernel, "valid").astype(np.float64)
 
 
@@ -162,7 +152,7 @@ def gather_utilities(views: Sequence[RunView], _: pd.DataFrame) -> Utilities | N
 
 
 @dataclass(frozen=True, eq=False)
-class NonePassed(Section):
+class NonePassed(data.Section):
     """Scores with ``none_passed``, the share of replicates; missing without a cutoff.
 
     Where it is the share of nothing, no classifier had to pass.
@@ -177,22 +167,23 @@ class NonePassed(Section):
     @property
     def levels(self) -> list[str]:
         """Levels of the table, as text."""
-        return [format_level(value) for value in sorted_levels(self.scores)]
+        return [data.format_level(value) for value in data.sorted_levels(self.scores)]
 
     @property
     def rows(self) -> list[tuple[str, list[str]]]:
         """Rows of (method and learner, percents by level), where it happened."""
-        scores = named(self.scores)
+        scores = data.add_series(self.scores)
         scores = scores.assign(share=pd.to_numeric(scores["none_passed"]).fillna(0))
         rows = []
-        for series in series_names(scores):
-            for learner in learners(scores):
+        for series in data.series_names(scores):
+            for learner in data.learners(scores):
                 is_own = (scores["series"] == series) & (scores["learner"] == learner)
                 shares = scores[is_own].set_index("level")["share"]
                 if shares.gt(0).any():
-                    levels = sorted_levels(self.scores)
-                    percents = [format_percent(shares.get(at), 0) for at in levels]
-                    rows.append((f"{find_method(series).label}, {learner}", percents))
+                    levels = data.sorted_levels(self.scores)
+                    percents = [data.format_percent(shares.get(at), 0) for at in levels]
+                    name = data.find_method(series).label
+                    rows.append((f"{name}, {learner}", percents))
         return rows
 
 
