@@ -37,9 +37,7 @@ class Payload(BaseModel):
 def same_json(normalized: Any, original: Any) -> bool:
     """Say whether two JSON values are equal; 2 and 2.0 count as equal."""
     if isinstance(normalized, dict):
-        return all(
-            same_json(value, original[name]) for name, value in normalized.items()
-        )
+        return all(same_json(v, original[name]) for name, v in normalized.items())
     if isinstance(normalized, list):
         return all(map(same_json, normalized, original))
     kinds = (int, float) if type(normalized) is float else (type(normalized),)

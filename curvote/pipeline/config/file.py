@@ -169,7 +169,6 @@ def refuse_placeholders(values: Mapping[str, Any]) -> None:
 
 
 def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
-    """Yield the path of each placeholder."""
     if value == TO_STATE:
         yield where
     elif isinstance(value, Mapping):

@@ -291,9 +291,7 @@ def section_model(parent: type[BaseModel], key: str) -> _Form:
 def named_systems(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the names of the systems that settings of a pipeline use."""
     names = (values.get("protocol", DEFAULT) for values in settings)
-    return frozenset(
-        name if isinstance(name, str) else as_one_line(name) for name in names
-    )
+    return frozenset(n if isinstance(n, str) else as_one_line(n) for n in names)
 
 
 class Defaults(Strict):

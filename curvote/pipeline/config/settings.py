@@ -436,8 +436,7 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
         except UserError as error:
             problems += error.problems
         else:
-            found = (problem for sized in every_size for problem in checks(sized))
-            problems += dict.fromkeys(found)
+            problems += dict.fromkeys(p for size in every_size for p in checks(size))
         places = {problem.where for problem in problems}
         problems += [
             Problem("is empty; list one value at least.", (axis.key,))

@@ -376,8 +376,8 @@ def _parse_document(text: str, called: str) -> tuple[Any, LineIndex]:
     except RecursionError:
         raise UserError(f"{called}: {_TOO_DEEP}.") from None
     if parsing.wrong:
-        located = (f"{called}:{line}: {said}." for line, said in sorted(parsing.wrong))
-        raise UserError.several(map(Problem, located))
+        messages = (f"{called}:{line}: {text}." for line, text in sorted(parsing.wrong))
+        raise UserError.several(map(Problem, messages))
     return parsing.value, LineIndex(root)
 
 

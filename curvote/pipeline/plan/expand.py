@@ -215,7 +215,6 @@ def _make_step(
 def _read_parameters(
     stage: Stage, pipeline: Pipeline, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values of the keys that a stage reads."""
     return {n: dotted_value(values, n) for n in (*stage.params, *stage.also(pipeline))}
 
 

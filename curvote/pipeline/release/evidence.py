@@ -320,9 +320,7 @@ class ProjectAccounts:
     @property
     def populations(self) -> frozenset[str]:
         """The populations whose clients release from this project, or may."""
-        return frozenset(
-            name for _, names in self._accounts_with_names() for name in names
-        )
+        return frozenset(n for _, names in self._accounts_with_names() for n in names)
 
     def caps(self, population: str) -> list[Budget]:
         """Return the caps that pipelines of a population allow each client."""

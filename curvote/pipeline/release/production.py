@@ -176,7 +176,6 @@ def release_state(
 def _release_numbers(
     project: Project, configured: ConfiguredPipeline
 ) -> dict[str, int]:
-    """Return the latest release number of each base."""
     if configured.pipeline.intake:
         rounds: list[Round] = []
         if store_exists(project.intake):
@@ -220,9 +219,8 @@ def release_of(step: Step) -> Release:
 
 def _decide_local(project: Project, step: Step, problem: str | None) -> tuple[str, str]:
     """Return action and reason of a release of clients on this machine."""
-    entry = next(
-        (e for e in evidence.ledger_entries(project) if e.release == step.key), None
-    )
+    entries = evidence.ledger_entries(project)
+    entry = next((e for e in entries if e.release == step.key), None)
     state = entry.state if entry else "cancelled"
     if problem is None:
         if state == "reserved":

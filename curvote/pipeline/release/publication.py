@@ -174,7 +174,6 @@ def task_digests(published: bytes) -> frozenset[str]:
 def _publication_paths(
     project: Project, pipeline: str, task: AnyTask
 ) -> tuple[Path, Path]:
-    """Return the paths of a round's task and of its invitations."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
     return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
 
@@ -235,9 +234,8 @@ def _prepare_invitations(
             kind, signer = message_of(task), server_key(project).fingerprint
             if named is None:
                 count = kind.invited_count(configured.values())
-                for_task = envelope.issue_invitations(
-                    task, count, signer, to, kind.sender(task)
-                )
+                arguments = task, count, signer, to, kind.sender(task)
+                for_task = envelope.issue_invitations(*arguments)
             else:
                 for_task = envelope.issue_record_invitations(task, named, signer, to)
         invited += for_task

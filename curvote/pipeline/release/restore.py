@@ -336,8 +336,8 @@ def _enter_evidence(
                 )
                 continue
             # Nobody knows whose it is: everybody is charged.
-            known = {entry.population for entry in copy.entries()}
-            every = [owner] if owner else sorted(known | accounts.populations)
+            names = {entry.population for entry in copy.entries()}
+            every = [owner] if owner else sorted(names | accounts.populations)
             for i, population in enumerate(every):
                 name = f"{lost.release}+{population}" if i else lost.release
                 budget = lost.budget or _max_budget(copy, population, accounts)

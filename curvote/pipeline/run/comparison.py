@@ -202,9 +202,8 @@ class ScoreChange:
         """The cell of the score."""
         pairs = ((k, v) for k, v in self.where.items() if k not in ("method", "metric"))
         present = ((k, v) for k, v in pairs if v is not None and v != "")
-        return Cell.from_mapping(
-            {k: v if isinstance(v, str) else float(v) for k, v in present}
-        )
+        values = {k: v if isinstance(v, str) else float(v) for k, v in present}
+        return Cell.from_mapping(values)
 
     def format_value(self, value: float) -> str:
         """Return a value in the metric's display: 12.71 %."""
@@ -272,7 +271,6 @@ def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
 def _replicate_scores(
     project: Project, record: RunRecord, among: Iterable[str]
 ) -> ReplicateScores:
-    """Return the numeric scores of each replicate."""
     table = replicate_scores(project, record)
     if table.empty:
         return {}

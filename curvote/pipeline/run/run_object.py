@@ -365,9 +365,8 @@ def _status_row(
     project: Project, about: file.PipelineOverview, content: bool, is_alive: IsAlive
 ) -> dict[str, Any]:
     record = latest_run(project, about.name)
-    pairs = dict.fromkeys(
-        (s["stage"], s["key"]) for s in (record.steps if record else ())
-    )
+    steps = record.steps if record else ()
+    pairs = dict.fromkeys((step["stage"], step["key"]) for step in steps)
     problems = [
         (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
         for stage, key in pairs

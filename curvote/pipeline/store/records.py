@@ -337,9 +337,8 @@ def unfinished_runs(project: Project) -> list[tuple[str, str]]:
 def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
     """Return the key that each (stage, cell) had when it was last planned."""
     query = "SELECT stage, cell, key FROM planned WHERE pipeline = ?"
-    return {
-        (stage, cell): key for stage, cell, key in _query_rows(project, query, pipeline)
-    }
+    rows = _query_rows(project, query, pipeline)
+    return {(stage, cell): key for stage, cell, key in rows}
 
 
 def replicate_counts(project: Project, pipeline: str) -> list[int]:
@@ -377,7 +376,6 @@ def _query_rows(project: Project, question: str, *values: object) -> list[Any]:
 
 @contextmanager
 def _records_locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of the records' folder."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -341,9 +341,7 @@ def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:
         positions = rows[low:high] - start
         selected.append({name: values[positions] for name, values in shard.items()})
         start = end
-    return {
-        name: np.concatenate([part[name] for part in selected]) for name in selected[0]
-    }
+    return {n: np.concatenate([part[n] for part in selected]) for n in selected[0]}
 
 
 def make_problem(reports: Columns, rows: Index) -> Problem:

@@ -200,9 +200,7 @@ class Refinement(Direction):
         return self._whitening(task).apply(z), code
 
     def _whitening(self, task: Task) -> Whitening:
-        return Whitening(
-            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
-        )
+        return Whitening(*(np.asarray(task.params[n]) for n in ("matrix", "centre")))
 
 
 FIRST_ROUND = Direction(
@@ -253,9 +251,8 @@ class NamedDirection(Direction):
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
-        return self._one_of_reporter(task).possible(
-            messages["named"], messages["direction"]
-        )
+        answers = messages["named"], messages["direction"]
+        return self._one_of_reporter(task).possible(*answers)
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns

@@ -153,9 +153,8 @@ def report_stage(
         rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
         messages = study.draw_messages(context, kind, task, clients.data_of(rows))
         order = context.generator("shuffle").permutation(len(rows))
-        reports = kind.collect(
-            task, {name: values[order] for name, values in messages.items()}
-        )
+        shuffled = {name: values[order] for name, values in messages.items()}
+        reports = kind.collect(task, shuffled)
         is_pooled = order >= len(clients.roles["train"])
         names = [REPORT_VARIANTS.index(name) for name in ("pooled", "mrma")]
         arm = np.where(is_pooled, *names).astype(np.int8)
@@ -466,9 +465,7 @@ def score_votes(context: StageContext) -> Rows:
         method: combined_predictions(code, features, lines, weights)
         for method, weights in direction_weights(ensemble, len(code)).items()
     }
-    errors = {
-        m: float(np.mean(predicted != truth)) for m, predicted in predictions.items()
-    }
+    errors = {m: float(np.mean(places != truth)) for m, places in predictions.items()}
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
