@@ -25,7 +25,7 @@ from benchmarks.history import record
 from benchmarks.laws import RECORDS, Law
 from curvote.advise.direct import error_range
 from curvote.base.errors import UserError
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 from curvote.theory import Signal, expect_direct
 
 STATED = {

@@ -31,7 +31,7 @@ from curvote.base.entropy import SeededEntropy
 from curvote.learning.directions import Line
 from curvote.learning.fallback import solve_with_fallback
 from curvote.mechanisms.randomized_response import BinaryRR
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 
 MOST_REGRET, WORSE = 0.006, 0.01
 TEST = 20_000

@@ -32,7 +32,7 @@ from curvote.learning.directions import (
     two_round_classifier,
 )
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.systems.direct.choice import choose_arm
+from curvote.systems.direct.system import choose_arm
 
 Array = NDArray[np.float64]
 Clients = tuple[Array, Array]

@@ -40,7 +40,7 @@ from curvote.learning.directions import (
 from curvote.mechanisms.privunit import privunit_variance
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.messages.sizes import FACTOR, POWER, wanted_size
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 
 Array = NDArray[np.float64]
 Found = dict[tuple[str, int, float, int], float]

@@ -27,7 +27,7 @@ from curvote.learning.volunteers import (
     ridge_logistic,
 )
 from curvote.messages.arms import make_directions
-from curvote.systems.direct.choice import choose_arm, joined_arm
+from curvote.systems.direct.system import choose_arm, joined_arm
 
 WORSE, MOST_REGRET = 0.02, 0.0025
 SMALL = (0.05, 0.25)

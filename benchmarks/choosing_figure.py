@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from benchmarks.choosing_world import Constants, World, direct, mrma, repeated, votes
 from curvote.report import figures, style
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 from curvote.theory import Signal, UtilityPrior, expect_direct, recommend, strengths
 
 Array = NDArray[np.float64]

@@ -41,7 +41,7 @@ from curvote.learning.votes import (
 )
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 
 Array = NDArray[np.float64]
 

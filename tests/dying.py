@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from curvote.pipeline.run import blocks
+from curvote.pipeline.run import execution
 
-COMPUTE = blocks.compute_block  # before a test puts another one in its place
+COMPUTE = execution.compute_block  # before a test puts another one in its place
 DEATHS = 2
 
 
-def compute(job: blocks.Job, part: Any) -> None:
+def compute(job: execution.Job, part: Any) -> None:
     """Compute a block, but die in the middle of the first two that are begun."""
     notes = Path(job.folder).parents[2] / "deaths"
     notes.mkdir(exist_ok=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curvote.chain.stage import Columns
-from curvote.chain.streams import generator
+from curvote.chain.stage import Columns, generator
 from curvote.data.simulation import simulated_servers
 from curvote.systems.federated.system import SYSTEM
 from tests.memory import Memory, do, replicates

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from curvote.chain import streams
 from curvote.chain.stage import (
+    CLIENT_BLOCK,
     Columns,
     Place,
     Rows,
@@ -52,14 +52,14 @@ class Memory:
 
     def count(self, table: str, place: Place) -> int:
         """Return how many shards a repetition's rows are."""
-        return max(1, -(-self._length(table, place) // streams.CLIENT_BLOCK))
+        return max(1, -(-self._length(table, place) // CLIENT_BLOCK))
 
     def shard(
         self, table: str, place: Place, number: int, only: Sequence[str] | None = None
     ) -> Columns:
         """Return one shard of a repetition."""
-        start = number * streams.CLIENT_BLOCK
-        part = slice(start, start + streams.CLIENT_BLOCK)
+        start = number * CLIENT_BLOCK
+        part = slice(start, start + CLIENT_BLOCK)
         return {n: own[part] for n, own in self.columns(table, place, only).items()}
 
     def shards(

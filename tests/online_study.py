@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curvote.chain.stage import Columns
-from curvote.chain.streams import generator
+from curvote.chain.stage import Columns, generator
 from curvote.data.simulation import drifting
 from curvote.systems.online.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value

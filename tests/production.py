@@ -9,7 +9,7 @@ from curvote.ledger.amounts import Entry
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release.populations import ledger_entries
+from curvote.pipeline.release.evidence import ledger_entries
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
 from curvote.pipeline.store.artifacts import artifact

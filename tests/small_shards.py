@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from curvote.chain import streams
+from curvote.audit import release
+from curvote.chain import stage
+from curvote.messages import stages
 from curvote.pipeline.store import tables
+from tests import memory
 
 
 def make_small(patch: pytest.MonkeyPatch, rows: int) -> None:
     """Let a shard have ``rows`` rows in this process and its forks."""
-    patch.setattr(streams, "CLIENT_BLOCK", rows)
+    for module in (stage, stages, release, memory):
+        patch.setattr(module, "CLIENT_BLOCK", rows)
     patch.setattr(tables, "SHARD", rows)

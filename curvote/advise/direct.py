@@ -33,7 +33,7 @@ from curvote.learning import directions as decoder
 from curvote.learning.directions import Line, ReportMean
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 
 Rng = np.random.Generator
 

@@ -43,7 +43,7 @@ from curvote.learning.volunteers import (
 from curvote.messages.amplification import ShuffledGuarantee, crowd_size
 from curvote.messages.arms import ARM_PROTOCOLS, make_directions
 from curvote.messages.message import messages_of
-from curvote.systems.direct.choice import (
+from curvote.systems.direct.system import (
     Choice,
     choose_arm,
     choose_protocol,

@@ -19,16 +19,16 @@ from curvote.base.entropy import Entropy, SeededEntropy, random_buckets
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.chain import streams
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import (
+    CLIENT_BLOCK,
     Columns,
     Place,
     StageContext,
+    generator,
     make_all_shards,
     stage_functions,
 )
-from curvote.chain.streams import generator
 from curvote.checks import examples
 from curvote.checks.subject import Finding
 from curvote.checks.tape import (
@@ -273,7 +273,7 @@ class TableRelease(Release):
 
     def _shard_rows(self, n: int) -> list[NDArray[np.int64]]:
         """Return who of ``n`` clients draws in each shard."""
-        rows = np.sort(self._role_order(n)) // streams.CLIENT_BLOCK
+        rows = np.sort(self._role_order(n)) // CLIENT_BLOCK
         ends = np.flatnonzero(np.diff(rows)) + 1
         return np.split(np.arange(n), ends)
 
@@ -317,14 +317,14 @@ class _PeopleSource:
 
     def count(self, table: str, place: Place) -> int:
         """Return how many shards the clients are."""
-        return -(-len(self._columns["label"]) // streams.CLIENT_BLOCK)
+        return -(-len(self._columns["label"]) // CLIENT_BLOCK)
 
     def shard(
         self, table: str, place: Place, number: int, only: Sequence[str] | None = None
     ) -> Columns:
         """Return the clients of one shard."""
-        start = number * streams.CLIENT_BLOCK
-        part = slice(start, start + streams.CLIENT_BLOCK)
+        start = number * CLIENT_BLOCK
+        part = slice(start, start + CLIENT_BLOCK)
         return {n: v[part] for n, v in self.columns(table, place, only).items()}
 
     def shards(

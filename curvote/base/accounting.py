@@ -94,9 +94,8 @@ class _Clones:
         most, mean = n - 1, (n - 1) * share
         last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
         coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1))
-        candidates = np.concatenate(
-            [np.arange(FINE_COUNT), np.unique(coarse.astype(np.int64))]
-        )
+        every = np.arange(FINE_COUNT), np.unique(coarse.astype(np.int64))
+        candidates = np.concatenate(every)
         reach = _WINDOW * (math.sqrt(mean) + 1)
         ends = [mean - reach, min(mean + reach, most + 1)]
         first, end = np.searchsorted(candidates, ends)
@@ -112,9 +111,8 @@ class _Clones:
 
         The mean over C by parts, so that every term is positive.
         """
-        divergences = np.minimum.accumulate(
-            _divergence(self.counts, self.epsilon, epsilon)
-        )
+        divergences = _divergence(self.counts, self.epsilon, epsilon)
+        divergences = np.minimum.accumulate(divergences)
         differences = (divergences[:-1] - divergences[1:]) @ self.below[1:]
         return float(divergences[-1] + differences * (1 + SLACK))
 
@@ -266,6 +264,5 @@ def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
     """
     local_epsilon = validate.positive(epsilon=epsilon)
     arguments = local_epsilon, validate.at_least(1, n=n), validate.fraction(delta=delta)
-    return min(
-        local_epsilon, closed_form_bound(*arguments), numerical_bound(*arguments)
-    )
+    bounds = closed_form_bound(*arguments), numerical_bound(*arguments)
+    return min(local_epsilon, *bounds)

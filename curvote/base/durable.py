@@ -154,10 +154,9 @@ class DurableFile:
         if primary in _DAMAGED:
             return self.damaged_error(path)
         if primary == sqlite3.SQLITE_BUSY:
+            words = f"another process has kept it for over {BUSY_SECONDS:g} s; wait"
             return self._refusal_error(
-                path,
-                f"another process has kept it for over {BUSY_SECONDS:g} s; wait until"
-                " that is done and run again",
+                path, f"{words} until that is done and run again"
             )
         if primary in _ERROR_TEXTS:
             return self._refusal_error(path, _ERROR_TEXTS[primary])
@@ -169,11 +168,9 @@ class DurableFile:
             words = "it needs SQLite 3.37 or later under Python"
             raise self._refusal_error(path, words)
         for leftover in journal_paths(path):
+            words = f"it is missing but {leftover.name} is there. Put the {self.kind}"
             raise self._refusal_error(
-                path,
-                f"it is missing but {leftover.name} is there. Put the {self.kind}"
-                " back, or"
-                " its latest backup without that file",
+                path, f"{words} back, or its latest backup without that file"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
@@ -210,11 +207,8 @@ class DurableFile:
                 f" file, or put the {self.kind}'s latest backup in its place",
             )
         if version > self.version:
-            raise self._refusal_error(
-                path,
-                f"a newer curvote wrote it (format {version}, this one reads"
-                f" {self.version}); update curvote",
-            )
+            words = f"a newer curvote wrote it (format {version}, this one reads"
+            raise self._refusal_error(path, f"{words} {self.version}); update curvote")
         with closing(sqlite3.connect(":memory:")) as model:
             model.executescript(self.schema)
             if version != self.version or _schema_rows(db) != _schema_rows(model):

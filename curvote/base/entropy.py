@@ -1,6 +1,6 @@
 """Sources of random 64-bit words: the operating system, or seeds in studies.
 
-A study's streams are named by who draws (`curvote.chain.streams`).
+A study's streams are named by who draws (`curvote.chain.stage`).
 """
 
 from __future__ import annotations

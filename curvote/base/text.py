@@ -70,9 +70,7 @@ def printable_name(name: str) -> str:
     Line breaks, control sequences and invisible characters (which could rewrite the
     line around them) become question marks; what is too long is cut.
     """
-    harmless = "".join(
-        character if character.isprintable() else "?" for character in name
-    )
+    harmless = "".join(letter if letter.isprintable() else "?" for letter in name)
     cut = f"{harmless[:_LONGEST_NAME]}.."
     return harmless if len(harmless) <= _LONGEST_NAME else cut
 

@@ -33,9 +33,7 @@ def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
     for name in dict.fromkeys(name for options in signatures for name in options):
         same = [options[name] for options in signatures if name in options]
         first = same[0].default
-        equal = first is not _NONE and all(
-            parameter.default == first for parameter in same
-        )
+        equal = first is not _NONE and all(p.default == first for p in same)
         # Unequal defaults become None.
         default, kind = first if equal else None, inspect.Parameter.KEYWORD_ONLY
         merged[name] = same[0].replace(default=default, kind=kind)
@@ -57,9 +55,7 @@ def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
         forms[at](**given_options)
 
     call_form.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
-    call_form.__annotations__ = {
-        n: parameter.annotation for n, parameter in merged.items()
-    }
+    call_form.__annotations__ = {n: p.annotation for n, p in merged.items()}
     call_form.__dict__["__signature__"] = inspect.Signature([*merged.values()])
     return call_form
 

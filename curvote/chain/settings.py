@@ -13,7 +13,6 @@ Numbers = float | list[float]
 
 
 def _as_list(value: Any) -> Any:
-    """Return a list with one entry where a single number is given."""
     return [value] if isinstance(value, int | float) else value
 
 

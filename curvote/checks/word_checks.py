@@ -21,7 +21,7 @@ import numpy as np
 
 from curvote.base.entropy import SeededEntropy, SystemEntropy, Words
 from curvote.base.validate import FloatArray
-from curvote.chain.streams import CLIENT_BLOCK
+from curvote.chain.stage import CLIENT_BLOCK
 from curvote.checks.loss_checks import proportion_bounds
 from curvote.checks.subject import Finding, Subject
 

@@ -24,7 +24,7 @@ from curvote.ledger.journal import Journal
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence, ledger_report
-from curvote.pipeline.run.status import run_state
+from curvote.pipeline.run.run_object import run_state
 from curvote.pipeline.store import artifacts, locations, records
 from curvote.pipeline.store.records import RunRecord
 

@@ -26,8 +26,7 @@ from curvote.pipeline.run.comparison import (
     describe_change,
     group_key_changes,
 )
-from curvote.pipeline.run.run_object import missing_stages
-from curvote.pipeline.run.status import run_state
+from curvote.pipeline.run.run_object import missing_stages, run_state
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord, load_record, read_records
 from curvote.report.card import Card, PublicBounds

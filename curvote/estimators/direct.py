@@ -19,11 +19,16 @@ from curvote.learning.votes import averaging_weights, draw_subsets
 from curvote.messages.arms import LABEL_SHARES, protocol_of
 from curvote.messages.message import ClientData, Message, messages_of
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.models import average_ensemble, classifier_line
+from curvote.systems.common.models import (
+    average_ensemble,
+    classifier_line,
+    fit_repetitions,
+    make_problem,
+    weak_table,
+)
 from curvote.systems.common.tables import lines_of_variant
-from curvote.systems.common.training import fit_repetitions, make_problem, weak_table
 from curvote.systems.direct import stages
-from curvote.systems.direct.choice import choose_arm
+from curvote.systems.direct.system import choose_arm
 from curvote.systems.mrma.messages import MESSAGES
 from curvote.systems.mrma.stages import ensemble_columns
 from curvote.wire.task import Task
@@ -68,7 +73,7 @@ class DirectClassifier(TwoSidedClassifier):
         The label moment alone, the second moment beside it, or a first round of 30 % of
         the rows (at random) that centres and whitens z for the others; or one of the
         classes and a direction in one answer, for many classes at large epsilon.
-        ``auto`` takes what the rule of `curvote.systems.direct.choice` makes of n, d
+        ``auto`` takes what the rule of `curvote.systems.direct.system` makes of n, d
         and epsilon.
     intercept : "auto" or float above 0, default="auto"
         The public constant s beside z in a report.

@@ -22,8 +22,7 @@ from curvote.base.entropy import (
     seed_sequence,
 )
 from curvote.base.errors import UserError
-from curvote.base.privacy import Budget
-from curvote.base.release_counter import ReleaseCounter, refuse_weights
+from curvote.base.privacy import Budget, ReleaseCounter, refuse_weights
 from curvote.curves.columns import refuse_curves
 from curvote.estimators import base
 from curvote.systems.transfer.method import weights as rules

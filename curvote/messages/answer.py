@@ -27,7 +27,7 @@ from curvote.base.text import format_names, printable_name
 from curvote.chain import lookup
 from curvote.chain.stage import Columns
 from curvote.client.table import OwnerRecord
-from curvote.curves import canonical
+from curvote.curves import basis
 from curvote.curves.encoding import Encoding, rescale
 from curvote.messages.message import Array, ClientData, message_of, payload_at
 from curvote.wire import strict_json
@@ -209,7 +209,7 @@ def _check_task(task: AnyTask) -> None:
 
 def _check_encoding(task: Task) -> None:
     encoding = task.encoding
-    canonical.check_projection(encoding.projection)
+    basis.check_projection(encoding.projection)
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
         width = encoding.constants["upper"] - encoding.constants["lower"]

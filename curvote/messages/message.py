@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
@@ -36,9 +37,7 @@ class Payload(BaseModel):
 def same_json(normalized: Any, original: Any) -> bool:
     """Say whether two JSON values are equal; 2 and 2.0 count as equal."""
     if isinstance(normalized, dict):
-        return all(
-            same_json(value, original[name]) for name, value in normalized.items()
-        )
+        return all(same_json(v, original[name]) for name, v in normalized.items())
     if isinstance(normalized, list):
         return all(map(same_json, normalized, original))
     kinds = (int, float) if type(normalized) is float else (type(normalized),)
@@ -401,7 +400,11 @@ def parse_messages(
         payloads = [
             result for p in places if not isinstance(result := results[p], UserError)
         ]
-        possible = _possible_flags(message, task, payloads)
+        possible = [False] * len(payloads)
+        if not message.per_table:  # a sender's table is checked in its own words
+            with suppress(UserError):
+                columns = payload_columns(payloads)
+                possible = message.possible_mask(task, columns).tolist()
         for place, payload, is_possible in zip(places, payloads, possible, strict=True):
             results[place] = positive_zeros(payload)
             if not is_possible:
@@ -410,18 +413,3 @@ def parse_messages(
                 except UserError as error:
                     results[place] = error
     return results
-
-
-def _possible_flags(
-    message: Message, task: AnyTask, payloads: list[dict[str, Any]]
-) -> Sequence[bool]:
-    """Return for each message whether it is certainly possible."""
-    unknown = [False] * len(payloads)
-    if message.per_table:  # a sender's table is checked in its own words
-        return unknown
-    try:
-        columns = payload_columns(payloads)
-        flags: list[bool] = message.possible_mask(task, columns).tolist()
-    except UserError:
-        return unknown
-    return flags

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
-from curvote.chain.streams import generator
+from curvote.chain.stage import generator
 
 ROLES = ("test", "vote", "train", "public")
 # From so many clients on, half of the memory counts.
@@ -157,7 +157,6 @@ def too_many_error(sizes: Mapping[str, int], n: int, where: str = "") -> UserErr
 
 
 def _group_rows(groups: NDArray[np.int64]) -> list[RowIndex]:
-    """Return the row numbers of each group."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order])) + 1
     return [np.asarray(part) for part in np.split(order, starts)]

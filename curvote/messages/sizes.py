@@ -37,7 +37,7 @@ FACTOR, POWER = 3.5, 0.1
 # One number alone, a curve's mean for one, is no curve.
 _MIN_SIZE = 2
 # A report of `direct` leaves this p/epsilon^2 of noise in a number of mean square 1
-# (curvote.systems.direct.choice).
+# (curvote.systems.direct.system).
 _DIRECT_NOISE = 5.9
 _SETTING_PATH = ("project", "size")
 
@@ -105,9 +105,8 @@ class ReportWorth:
         except UserError:
             return self.n * self.epsilon**2  # it is refused elsewhere
         square = MEAN_SQUARE.get(self.pipeline.project.rescale, 1.0)
-        noise = float(
-            np.mean(reporter.features.variance(np.zeros((1, reporter.features.d))))
-        )
+        features = reporter.features
+        noise = float(np.mean(features.variance(np.zeros((1, features.d)))))
         # The part of a report's variance that is the record's.
         signal = float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
         return self.n * _DIRECT_NOISE * (size + 1) * signal
@@ -126,19 +125,15 @@ def resolve_sizes(pipeline: PipelineSettings) -> list[Part]:
     project = getattr(pipeline, "project", None)
     if project is None or project.size != AUTO_SIZE:
         return [Part(pipeline)]
-    if EPSILON in find_system(pipeline.protocol).axes:
-        return [
-            _resolve_size(pipeline, epsilon, {"epsilon": epsilon})
-            for epsilon in pipeline.epsilon
-        ]
-    return [_resolve_size(pipeline, None, {})]
+    if EPSILON not in find_system(pipeline.protocol).axes:
+        return [_resolve_size(pipeline, None, {})]
+    return [_resolve_size(pipeline, e, {"epsilon": e}) for e in pipeline.epsilon]
 
 
 def _resolve_size(
     pipeline: PipelineSettings, epsilon: float | None, pairs: dict[str, Any]
 ) -> Part:
-    project = pipeline.project
-    clients = pipeline.clients
+    project, clients = pipeline.project, pipeline.clients
     n = int(clients.train + clients.vote)
     n = int(clients.public) if pipeline.protocol == VOLUNTEERS.name else n
     if n < 1:
@@ -149,8 +144,8 @@ def _resolve_size(
     width = dataset.width(parameters)
     points = None if width is None else int(width)
     size = nearest_size(worth.wanted_size, project.basis, project.order, points)
-    overrides = {name: [value] for name, value in pairs.items()}
-    update = {"project": project.model_copy(update={"size": size}), **overrides}
+    update = {"project": project.model_copy(update={"size": size})}
+    update |= {name: [value] for name, value in pairs.items()}
     settings = pipeline.model_copy(update=update)
     value, wanted = worth.worth(size), worth.wanted_size(size)
     words = f"{FACTOR:g} (N epsilon^2)^{POWER:g} = {wanted:.1f}, "

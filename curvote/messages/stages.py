@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from curvote.base.classes import Classes
 from curvote.base.entropy import random_buckets, random_permutation
 from curvote.base.errors import InternalError
-from curvote.chain import lookup, streams
+from curvote.chain import lookup
 from curvote.chain.stage import (
+    CLIENT_BLOCK,
     Columns,
     Inputs,
     Metadata,
@@ -173,8 +174,8 @@ def release_shared(context: StageContext) -> Columns:
 def release_shard(context: StageContext, number: int) -> Scattered:
     """Return the messages of a shard: noise from the operating system, no client id."""
     task, kind = _metadata_task(context), stage_message(context.params)
-    start = number * streams.CLIENT_BLOCK
-    candidates = context.shared["asked"][start : start + streams.CLIENT_BLOCK]
+    start = number * CLIENT_BLOCK
+    candidates = context.shared["asked"][start : start + CLIENT_BLOCK]
     rows = np.flatnonzero(candidates != _NO_CANDIDATE)
     clients = context.inputs["ingest"].shard(
         "clients", context.place, number, ("curve", "label")
@@ -213,7 +214,7 @@ def bucket_count(senders: int) -> int:
 
     A bucket holds no more rows than a shard, but for a chance that never comes.
     """
-    size = streams.CLIENT_BLOCK
+    size = CLIENT_BLOCK
     if senders <= size:
         return 1
     return 1 << (-(-senders * 16 // (size * _BUCKET_FILL)) - 1).bit_length()
@@ -264,7 +265,7 @@ def stored_roles(clients: Source, params: Params, place: Place) -> tuple[Roles, 
     # All shards but the last are full.
     last = clients.count("clients", place) - 1
     remainder = clients.shard("clients", place, last, ("label",))["label"]
-    n = last * streams.CLIENT_BLOCK + len(remainder)
+    n = last * CLIENT_BLOCK + len(remainder)
     return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
 
 

@@ -39,7 +39,7 @@ from curvote.pipeline.config.settings import (
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import step as plan_step
-from curvote.pipeline.release import populations
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run import audit_tasks, results
 from curvote.pipeline.run.comparison import RunComparison, group_key_changes
 from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_artifacts
@@ -57,9 +57,7 @@ def outsider_guarantees(
 
     Only of those that hide among others.
     """
-    client_counts = {
-        e.release: e.n_clients for e in populations.ledger_entries(project)
-    }
+    client_counts = {e.release: e.n_clients for e in evidence.ledger_entries(project)}
     guarantees = []
     for step in record.steps:
         stored = checked_artifact(project, step["stage"], step["key"])
@@ -212,9 +210,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         losses=audit_tasks.exact_losses(project, record),
         audited=_audit_note(project, record),
         ledger=[
-            entry
-            for entry in populations.ledger_entries(project)
-            if entry.release in keys
+            entry for entry in evidence.ledger_entries(project) if entry.release in keys
         ],
         outside=outsider_guarantees(project, record) if settings.production else (),
         record=sentences.record_word(facts),

@@ -53,10 +53,8 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/pipeline/store/tables.py": {"counts": "how many rows a repetition has"},
     "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
-    "curvote/pipeline/release/session.py": {"clients": "who stands in the ledger"},
-    "curvote/pipeline/plan/identity.py": {
-        "clients": "the section that says who is asked"
-    },
+    "curvote/pipeline/release/production.py": {"clients": "who stands in the ledger"},
+    "curvote/pipeline/plan/step.py": {"clients": "the section that says who is asked"},
     "curvote/cli/app.py": {"utility": "a command, and the extra it goes with"},
     "curvote/cli/tables.py": {
         "clients": "a line of a data set's card",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from curvote.chain import streams
+from curvote.chain import stage as streams
 from curvote.chain.axis import EPSILON
 from curvote.chain.commands import system_commands
 from curvote.chain.lookup import all_systems

@@ -13,7 +13,7 @@ from curvote.base.errors import UserError
 from curvote.data.tables.starter import TO_STATE, quote_yaml
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.starter import begin_project
+from curvote.pipeline.config.schema import begin_project
 from curvote.pipeline.config.yaml_document import parse_value
 
 

@@ -12,7 +12,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.data.tables import curves, table
 from curvote.data.tables.starter import read_layout
-from curvote.pipeline.config.starter import begin_project
+from curvote.pipeline.config.schema import begin_project
 from tests import messy_table
 from tests.datasets.test_beginning import parse_value
 

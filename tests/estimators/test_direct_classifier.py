@@ -17,7 +17,7 @@ from curvote.data.simulation.simulated import generate
 from curvote.mechanisms.privunit import OneOf, PrivUnit
 from curvote.messages.arms import ARM_PROTOCOLS, LABEL_SHARES, directions_from_params
 from curvote.messages.message import message_of
-from curvote.systems.direct.choice import choose_arm
+from curvote.systems.direct.system import choose_arm
 
 ARMS = ("auto", *LABEL_SHARES)
 SPLINES = {"basis": "bspline", "n_basis": 4}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.chain.streams import CLIENT_BLOCK
+from curvote.chain.stage import CLIENT_BLOCK
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release.ledger_report import ledger_problems

@@ -18,7 +18,7 @@ from curvote.base.errors import UserError
 from curvote.cli import app
 from curvote.flows.tracking.runs import save_model
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.starter import begin_project
+from curvote.pipeline.config.schema import begin_project
 from tests import messy_table, plain
 from tests.datasets.test_beginning import parse_value
 from tests.private_table import TABLE

@@ -16,7 +16,7 @@ from curvote.chain import lookup
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan import identity
+from curvote.pipeline.plan import step as identity
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.store.artifacts import artifact
 from curvote.wire.signing import open_signed

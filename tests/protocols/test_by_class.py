@@ -19,7 +19,7 @@ from curvote.pipeline.run.results import RunView, final_views, mean_scores
 from curvote.pipeline.store.records import RunRecord
 from curvote.report.page import load_page_data, render_report
 from curvote.systems.common import study
-from curvote.systems.common.page.by_class import ByClass
+from curvote.systems.common.page.utilities import ByClass
 from curvote.systems.common.study import CONFUSION, score_rows
 from tests import plain
 

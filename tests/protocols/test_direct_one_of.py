@@ -21,8 +21,8 @@ from curvote.messages.message import ClientData, message_of, parse_message, payl
 from curvote.messages.stages import public_metadata
 from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
-from curvote.systems.direct.choice import choose_arm, noise_factor
 from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM
+from curvote.systems.direct.system import choose_arm, noise_factor
 from curvote.wire.task import Task
 from tests.noise import SEED
 

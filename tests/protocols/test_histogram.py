@@ -15,7 +15,7 @@ from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.exact import GRID_STEP
 from curvote.messages.roles import split_roles
-from curvote.systems.mrma.histogram import Histogram
+from curvote.systems.mrma.stages import Histogram
 from curvote.systems.mrma.system import STAGES
 from tests.memory import Made, Memory, do, replicates
 from tests.noise import SEED

@@ -21,8 +21,8 @@ from curvote.cli.app import app
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.settings import describe_choices
-from curvote.pipeline.plan.identity import stated_settings
-from curvote.systems.direct.choice import choose_arm, choose_protocol, resolve_choice
+from curvote.pipeline.plan.step import stated_settings
+from curvote.systems.direct.system import choose_arm, choose_protocol, resolve_choice
 from curvote.theory import Signal, expect_direct, look_ahead
 from tests import plain
 

@@ -11,8 +11,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.chain.stage import Columns
-from curvote.chain.streams import generator
+from curvote.chain.stage import Columns, generator
 from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding, decision_sign

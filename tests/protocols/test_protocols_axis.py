@@ -18,7 +18,7 @@ from curvote.pipeline.config.settings import (
     setting_name,
 )
 from curvote.pipeline.run.results import final_model, mean_scores
-from curvote.systems.direct.choice import choose_arm, choose_protocol
+from curvote.systems.direct.system import choose_arm, choose_protocol
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]

@@ -9,7 +9,7 @@ import numpy as np
 from curvote.data.public import heart
 from curvote.report import card
 from curvote.report.page import render_report
-from curvote.systems.common.page.data_set import DataSet
+from curvote.systems.common.page.curves import DataSet
 from tests.report_data import small
 
 

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.curves.basis import image_projection, lowest_frequencies, roughness_matrix
-from curvote.curves.canonical import check_projection
+from curvote.curves.basis import (
+    check_projection,
+    image_projection,
+    lowest_frequencies,
+    roughness_matrix,
+)
 from curvote.curves.encoding import Encoding
 
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Runtime
-from curvote.pipeline.run import blocks, engines
+from curvote.pipeline.run import engines, execution
 from curvote.pipeline.run.engines import (
     BACKENDS,
     MAX_TRIES,
@@ -70,7 +70,7 @@ def test_a_worker_killed_twice_changes_no_byte(
 ) -> None:
     """By kill -9, in the middle of a block: its block is done again by another."""
     project = plain.write(tmp_path, tiny=plain.TINY)
-    monkeypatch.setattr(blocks, "compute_block", dying.compute)
+    monkeypatch.setattr(execution, "compute_block", dying.compute)
     made = plain.run(project, block=1, engine=engine)
     assert len(list(tmp_path.glob("data/deaths/*"))) >= dying.DEATHS
     expected = plain.hashes(finished, completed_run(finished, "tiny"))

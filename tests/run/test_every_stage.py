@@ -16,8 +16,7 @@ import pytest
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.definitions import PACKAGE
-from curvote.pipeline.plan.identity import has_replicates
-from curvote.pipeline.plan.step import Step, json_digest
+from curvote.pipeline.plan.step import Step, has_replicates, json_digest
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord, completed_run
 from tests import nhanes_table, plain, quantified

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.identity import has_replicates, sibling_steps
-from curvote.pipeline.plan.step import Step
-from curvote.pipeline.run import blocks
+from curvote.pipeline.plan.step import Step, has_replicates, sibling_steps
+from curvote.pipeline.run import execution
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Selection
@@ -56,13 +55,13 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def computed(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Return the replicates that each stage computes from now on."""
     found: Counts = {}
-    compute = blocks.compute_block
+    compute = execution.compute_block
 
-    def noted(job: blocks.Job, part: blocks.Part) -> None:
+    def noted(job: execution.Job, part: execution.Part) -> None:
         found.setdefault(job.stage, []).extend(place[0] for place in part)
         compute(job, part)
 
-    monkeypatch.setattr(blocks, "compute_block", noted)
+    monkeypatch.setattr(execution, "compute_block", noted)
     return found
 
 
@@ -155,15 +154,15 @@ def test_a_killed_run_computes_what_was_not_finished(
 ) -> None:
     """Its blocks are there for the next one, which still takes over the others."""
     step = plain.plan(small, "tiny", of(7)).steps_to_run()[0]
-    noted = blocks.compute_block
+    noted = execution.compute_block
 
-    def dies(job: blocks.Job, part: blocks.Part) -> None:
+    def dies(job: execution.Job, part: execution.Part) -> None:
         if part == ((5,),):
             raise KeyboardInterrupt
         noted(job, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "compute_block", dies)
+        patch.setattr(execution, "compute_block", dies)
         with pytest.raises(KeyboardInterrupt):
             execute_step(small, step, block=1)
     assert computed == {"ingest": [4]}

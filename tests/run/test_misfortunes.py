@@ -15,7 +15,7 @@ from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import ledger_report
-from curvote.pipeline.run import blocks
+from curvote.pipeline.run import execution
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
 from curvote.pipeline.store import records
@@ -76,14 +76,14 @@ def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
     configured = PipelinesFile(project).configure_pipeline(town.NAME)
     first = make_plan(project, configured, fetch=True).steps[0]
     path = tmp_path / "people.csv"
-    before, compute = path.read_text(), blocks.compute_block
+    before, compute = path.read_text(), execution.compute_block
 
     def meanwhile(*given: Any) -> None:
         path.write_text(before.replace("well", "ill", 1))
         compute(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "compute_block", meanwhile)
+        patch.setattr(execution, "compute_block", meanwhile)
         with pytest.raises(UserError, match=r"people\.csv changed while it was read"):
             execute_step(project, first)
     assert not artifact(project, "ingest", first.key).path.exists()

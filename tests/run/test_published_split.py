@@ -13,7 +13,7 @@ from curvote.data.public import phonemes
 from curvote.papers.registry import file_of
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
-from curvote.pipeline.plan.identity import find_people
+from curvote.pipeline.plan.step import find_people
 from curvote.pipeline.run import results
 from curvote.systems.common.page.curves import replicate_roles
 from tests import phoneme_file, plain

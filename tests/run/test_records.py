@@ -19,7 +19,7 @@ from curvote.base.errors import UserError
 from curvote.flows.serving.retention import collect_garbage
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import mean_scores
-from curvote.pipeline.run.status import project_status, run_state
+from curvote.pipeline.run.run_object import project_status, run_state
 from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits
 from tests import plain

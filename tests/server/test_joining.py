@@ -20,7 +20,7 @@ from curvote.learning.volunteers import (
     ridge_logistic,
 )
 from curvote.messages.arms import make_directions
-from curvote.systems.direct.choice import volunteer_worth
+from curvote.systems.direct.system import volunteer_worth
 
 Array = NDArray[np.float64]
 D, N = 4, 50

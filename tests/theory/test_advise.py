@@ -17,7 +17,7 @@ from curvote.base.errors import UserError
 from curvote.cli.app import app
 from curvote.curves.direction import Whitening
 from curvote.messages.arms import make_directions
-from curvote.systems.direct.choice import choose_protocol
+from curvote.systems.direct.system import choose_protocol
 from curvote.theory import Signal, expect_direct, look_ahead, strengths
 
 MIDDLE, STRONG = Signal(0.25), Signal(0.10)

@@ -42,7 +42,7 @@ def init(
     Nothing that is called public is taken from the file, and nothing is overwritten.
     """
     from curvote.data.tables.starter import TO_STATE
-    from curvote.pipeline.config.starter import begin_project
+    from curvote.pipeline.config.schema import begin_project
 
     if table and curves:
         raise UserError("--table or --curves, not both: a pipeline reads one file.")
@@ -75,7 +75,7 @@ def list_(
 ) -> None:
     """List pipelines by groups, sources, mechanisms and learners."""
     if schema:
-        from curvote.pipeline.config.starter import editor_schema
+        from curvote.pipeline.config.schema import editor_schema
 
         print_json(editor_schema())
         return
@@ -247,7 +247,7 @@ def status(
 def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
     from curvote.flows.environment import is_alive
     from curvote.pipeline.config.file import ELSEWHERE
-    from curvote.pipeline.run.status import project_status
+    from curvote.pipeline.run.run_object import project_status
 
     rows = project_status(project, content=verify, is_alive=is_alive)
     if every or not any(row["group"] == ELSEWHERE for row in rows):

@@ -27,17 +27,15 @@ from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import Runtime
 from curvote.pipeline.config.settings import (
     FIXED,
+    Model,
     expand_settings,
+    meaning_problems,
     resolve_parts,
     set_dotted,
     setting_name,
-)
-from curvote.pipeline.config.source import raw_file_names, user_file_path
-from curvote.pipeline.config.validation import (
-    Model,
-    meaning_problems,
     validate_settings,
 )
+from curvote.pipeline.config.source import raw_file_names, user_file_path
 
 if TYPE_CHECKING:
     from curvote.data.tables.card import FileCard
@@ -171,7 +169,6 @@ def refuse_placeholders(values: Mapping[str, Any]) -> None:
 
 
 def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
-    """Yield the path of each placeholder."""
     if value == TO_STATE:
         yield where
     elif isinstance(value, Mapping):
@@ -383,17 +380,13 @@ def _configure(
     used_keys = {key for _, values in labelled for key in values} - unread
     unknown = [name for name in sorted(systems) if name not in SYSTEMS]
     if unknown:
+        hints = {name: did_you_mean(name, SYSTEMS) for name in unknown}
         raise UserError.several(
-            Problem(
-                f"{name!r} is not known.{did_you_mean(name, SYSTEMS)}",
-                (*where, "protocol"),
-            )
-            for name in unknown
+            Problem(f"{name!r} is not known.{hint}", (*where, "protocol"))
+            for name, hint in hints.items()
         )
-    names, keys = (
-        ", ".join(sorted(systems)),
-        [*schema.pipeline_model(systems).model_fields],
-    )
+    model = schema.pipeline_model(systems)
+    names, keys = ", ".join(sorted(systems)), [*model.model_fields]
     reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     problems = [
         Problem(
@@ -418,7 +411,7 @@ def _configure(
         raise UserError(message, where=(*where, "grid"))
     if len(checked) == 1:
         return ConfiguredPipeline(name, checked[0].pipeline, overrides, checked)
-    full = validate_settings(schema.pipeline_model(systems), merged, where)
+    full = validate_settings(model, merged, where)
     return ConfiguredPipeline(name, full, overrides, checked)
 
 

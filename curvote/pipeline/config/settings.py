@@ -1,20 +1,29 @@
-"""Settings of a pipeline: combinations of its axes, and the parts they lead to."""
+"""Settings of a pipeline: their validation, axes, and the parts they lead to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, Final, TypeVar, get_origin
 
-from curvote.base.errors import UserError
+from pydantic import BaseModel, ValidationError
+
+from curvote.base.errors import KeyPath, Problem, UserError, did_you_mean
+from curvote.base.privacy import refuse_delta
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.system import Part
+from curvote.data.lookup import is_remote, module
+from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
-from curvote.pipeline.config.schema import Pipeline, pipeline_of
+from curvote.pipeline.config.schema import Pipeline, pipeline_of, section_model
+from curvote.pipeline.config.source import reads_user_file
+from curvote.pipeline.config.yaml_document import as_one_line
 
 Values = dict[str, Any]
 # The labels of a setting by axis, and its configuration.
@@ -226,3 +235,328 @@ def describe_choices(config: Mapping[str, Any]) -> list[str]:
         f"{', '.join(filter(None, (*dict.fromkeys(names), words)))}: {choice}"
         for (words, choice), names in protocols.items()
     ]
+
+
+_WHOLE_NUMBER: Final = "a whole number"
+_NUMBER: Final = "a number"
+_SWITCH: Final = "true or false"
+_TEXT: Final = "a text"
+_LIST: Final = "a list, such as [a, b]"
+_MAPPING: Final = "a mapping of settings, such as {{name: value}}"
+# By pydantic's names of errors; {…} is what it knows of the limit.
+_MUST_BE: Final[Mapping[str, str]] = {
+    "int_type": _WHOLE_NUMBER,
+    "int_parsing": _WHOLE_NUMBER,
+    "int_from_float": _WHOLE_NUMBER,
+    "int_parsing_size": "a smaller whole number",
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": "a finite number",
+    "bool_type": _SWITCH,
+    "bool_parsing": _SWITCH,
+    "string_type": _TEXT,
+    "string_too_short": "a text that is not empty",
+    "string_too_long": "a text of at most {max_length} characters",
+    "string_pattern_mismatch": "a text of the form {pattern}",
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "dict_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "greater_than": "above {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "below {lt}",
+    "less_than_equal": "{le} or less",
+    "too_short": "a list of {min_length} or more",
+    "too_long": "a list of {max_length} or fewer",
+}
+_KINDS: Final[Mapping[Any, str]] = {
+    int: _WHOLE_NUMBER,
+    float: _NUMBER,
+    bool: _SWITCH,
+    str: _TEXT,
+    list: _LIST,
+    tuple: _LIST,
+}
+_NUMERIC: Final = {
+    name for name, phrase in _MUST_BE.items() if phrase in (_WHOLE_NUMBER, _NUMBER)
+}
+_CHOICE: Final = ("literal_error", "enum")
+
+
+def describe_errors(details: Sequence[Any]) -> str:
+    """Return one message for one value: its requirement and the value given.
+
+    ``details`` are pydantic's errors at one place, such as one for each of the kinds
+    that a value may have.
+    """
+    input_text = f"(given: {quote_value(details[0]['input'])})"
+    custom = next((detail for detail in details if not _requirement(detail)), None)
+    if custom:  # the message of a validator of this project
+        message = str(custom["msg"]).removeprefix("Value error, ").rstrip(".")
+        if custom["type"] == "invalid_key":
+            message = "no name of a setting; in a number write a point, no comma"
+        return f"{message} {input_text}."
+    requirements = dict.fromkeys(map(_requirement, details))
+    return (
+        f"must be {' or '.join(requirements)} {input_text}.{_correction_hint(details)}"
+    )
+
+
+def _requirement(detail: Any) -> str:
+    if detail["type"] in _CHOICE:
+        return str(detail["ctx"]["expected"])
+    limits = detail.get("ctx", {}).items()
+    limit_texts = {name: f"{v:g}" if isinstance(v, float) else v for name, v in limits}
+    return _MUST_BE.get(detail["type"], "").format(**limit_texts)
+
+
+def quote_value(value: Any) -> str:
+    """Return a value as messages show it: quoted text or short YAML."""
+    plain = isinstance(value, bool | dict | list)
+    text = "nothing" if value is None else as_one_line(value) if plain else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _correction_hint(details: Sequence[Any]) -> str:
+    """Return a suggested correction, if the value gives a clue."""
+    value, kinds = details[0]["input"], {detail["type"] for detail in details}
+    if isinstance(value, str) and kinds & _NUMERIC:
+        cleaned = value.replace("_", "").replace(" ", "").replace(",", ".")
+        is_number = re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", cleaned)
+        return f" Write {cleaned}, without quotes." if is_number else ""
+    if kinds == {"list_type"} and isinstance(value, str | int | float):
+        return f" Write [{value}]."
+    if isinstance(value, bool | int | float) and kinds == {"string_type"}:
+        return f' Put it in quotes: "{str(value).lower()}".'
+    words = [
+        word
+        for detail in details
+        if detail["type"] in _CHOICE
+        for word in re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
+    ]
+    close = difflib.get_close_matches(str(value), words, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate_settings(model: type[Model], values: Any, where: KeyPath) -> Model:
+    """Return ``values`` as ``model``; one UserError holds all its problems."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = validation_problems(model, error, values, where)
+        raise UserError.several(problems) from None
+
+
+def validation_problems(
+    model: type[BaseModel], error: ValidationError, values: Any, where: KeyPath
+) -> Iterator[Problem]:
+    """Yield a problem for each place at which ``values`` do not fit ``model``."""
+    by_place: dict[KeyPath, list[Any]] = {}
+    for detail in error.errors(include_url=False):
+        by_place.setdefault(_error_place(detail, values), []).append(detail)
+    for inside, details in by_place.items():
+        yield Problem(_problem_message(model, details, inside), (*where, *inside))
+
+
+def _error_place(detail: Any, values: Any) -> KeyPath:
+    """Return the path of an error in the file, without branches of unions."""
+    *path, last = detail["loc"] or ("",)
+    inside, values_inside = [], values
+    for part in path:
+        if _has_item(values_inside, part):
+            inside.append(part)
+            values_inside = values_inside[part]
+    not_there = detail["type"] in ("missing", "extra_forbidden")
+    if not_there or _has_item(values_inside, last):
+        inside.append(last)
+    return tuple(inside)
+
+
+def _has_item(values: Any, part: str | int) -> bool:
+    if isinstance(values, Mapping):
+        return part in values
+    return isinstance(values, list) and isinstance(part, int) and part < len(values)
+
+
+def _problem_message(
+    model: type[BaseModel], details: list[Any], inside: KeyPath
+) -> str:
+    kind = details[0]["type"]
+    if kind == "extra_forbidden":
+        key = str(inside[-1])
+        keys = list(_model_at(model, inside[:-1]).model_fields)
+        name, colon, value = key.partition(":")
+        if colon and name in keys:
+            return f"not known. Write a space after the colon: {name}: {value}."
+        return f"not known.{did_you_mean(key, keys)}"
+    if kind == "missing":
+        hint = _missing_key_hint(_model_at(model, inside[:-1]), str(inside[-1]))
+        return f"is missing.{hint}"
+    return describe_errors(details)
+
+
+def _model_at(model: type[BaseModel], inside: KeyPath) -> type[BaseModel]:
+    for part in inside:
+        model = section_model(model, str(part)) or model
+    return model
+
+
+def _missing_key_hint(model: type[BaseModel], key: str) -> str:
+    """Return a hint what to write for a missing key, as its model requires."""
+    inner = section_model(model, key)
+    if inner:
+        fields = inner.model_fields.items()
+        required = [name for name, field in fields if field.is_required()]
+        return f" Write {key}: {{{': ..., '.join(required)}: ...}}." if required else ""
+    field = model.model_fields.get(key)
+    kind = field.annotation if field else None
+    wanted = _KINDS.get(get_origin(kind) or kind, "")
+    return f" Write {key}: and {wanted}." if wanted else ""
+
+
+def meaning_problems(pipeline: Pipeline) -> list[Problem]:
+    """Return all problems of a pipeline whose keys are each well formed."""
+    axes = find_system(pipeline.protocol).axes
+    problems = [*_source_problems(pipeline)]
+    # They may be those of the source: its servers.
+    for axis in () if problems else axes:
+        values = [str(value) for value in axis.values(pipeline)]
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            problems.append(Problem(f"{', '.join(twice)} stands twice.", (axis.key,)))
+    source_valid = not problems
+    if source_valid:  # a system's own checks need a source that is right
+        checks = find_system(pipeline.protocol).checks
+        try:
+            every_size = [part.settings for part in resolve_sizes(pipeline)]
+        except UserError as error:
+            problems += error.problems
+        else:
+            problems += dict.fromkeys(p for size in every_size for p in checks(size))
+        places = {problem.where for problem in problems}
+        problems += [
+            Problem("is empty; list one value at least.", (axis.key,))
+            for axis in axes
+            if not axis.values(pipeline) and (axis.key,) not in places
+        ]
+    return [*problems, *_production_problems(pipeline, source_valid)]
+
+
+def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    name = pipeline.source.get("name")
+    if not isinstance(name, str) or name not in DATASETS:
+        hint = did_you_mean(str(name), DATASETS)
+        problem = "is missing" if name is None else f"{quote_value(name)} is not known"
+        yield Problem(f"{problem}.{hint}", ("source", "name"))
+        return
+    form = module(name).Parameters
+    try:
+        form.model_validate(pipeline.source)
+    except ValidationError as error:
+        yield from validation_problems(form, error, pipeline.source, ("source",))
+    except UserError as error:
+        yield Problem(str(error), ("source",))
+
+
+def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible.
+
+    What a rule would choose is asked only where source and axes are ``source_valid``.
+    """
+    if not pipeline.production:
+        for key in ("ledger", "intake"):
+            if getattr(pipeline, key) is not None:
+                yield Problem("only a pipeline with mode: production has one.", (key,))
+        return
+    chain = find_system(pipeline.protocol)
+    sizes = resolve_sizes(pipeline) if source_valid else []
+    open_size = [part for part in sizes if part.reason]
+    if open_size:
+        message = (
+            "a release states its size, so that no later rule makes another one of it:"
+            f" {open_size[0].method} is what the rule takes today."
+        )
+        yield Problem(message, ("project", "size"))
+    elif source_valid and (
+        open_arm := [part for part in chain.resolve_parts(pipeline) if part.reason]
+    ):
+        part = open_arm[0]
+        message = (
+            "a release names its arm, so that no later rule makes another one of it:"
+            f" {part.method} (protocol: {part.settings.protocol}) is what the rule"
+            " takes today."
+        )
+        yield Problem(message, ("protocol",))
+    elif not chain.production:
+        yield Problem(f"{pipeline.protocol} is for studies only.", ("protocol",))
+    is_known = pipeline.source.get("name") in DATASETS
+    # The records stay with their owners.
+    away = is_known and is_remote(pipeline.source)
+    user_file = is_known and reads_user_file(pipeline.source)
+    if user_file and not (away or pipeline.source.get("id")):  # rows move in a file
+        message = "production needs the column whose ids stay with their clients: id."
+        yield Problem(message, ("source",))
+    yield from _single_setting_problems(pipeline)
+    yield from _ledger_problems(pipeline, away)
+    if away and pipeline.intake is None:
+        message = (
+            "the records stay with their owners, whose messages come by envelope: write"
+            " intake: {}, which waits for everybody who is invited."
+        )
+        yield Problem(message, ("source", "name"))
+    elif pipeline.intake and not away:
+        message = (
+            "an intake takes messages about records that are elsewhere: write"
+            " source: {name: remote, points: 50, negative: A, positive: B}, or `ledger`"
+            " in place of `intake` where the records are here."
+        )
+        yield Problem(message, ("source", "name"))
+
+
+def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("grid", "protocols", "as_published"):
+        if getattr(pipeline, key, None):
+            message = "belongs to studies; a release has one setting, the right one."
+            yield Problem(message, (key,))
+    chain = find_system(pipeline.protocol)
+    used = {name for stage in chain.production for name in stage.axes}
+    # What a later stage reads for all values at once tells senders apart, no more.
+    inputs = (name for stage in chain.production for name in stage.inputs)
+    used -= {name.partition("@")[2] for name in inputs}
+    for axis in chain.axes:
+        count = len(axis.values(pipeline))
+        if axis.name in used and count != 1:
+            message = f"production takes exactly one; {count} are given."
+            yield Problem(message, (axis.key,))
+
+
+def _ledger_problems(pipeline: Pipeline, away: bool) -> Iterator[Problem]:
+    if pipeline.intake or away:
+        if pipeline.ledger:
+            message = (
+                "where messages come by envelope every client keeps a ledger of its"
+                " own: take `ledger` out; `curvote client init --cap` states its cap."
+            )
+            yield Problem(message, ("ledger",))
+        return
+    if pipeline.ledger is None:
+        message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
+        yield Problem(message, ("mode",))
+        return
+    cap, privatize = pipeline.ledger.per_client, getattr(pipeline, "privatize", None)
+    delta = privatize.params.get("delta", 0) if privatize else 0
+    for where, delta_value in (
+        (("privatize", "params"), delta),
+        (("ledger", "per_client"), cap.delta),
+    ):
+        try:
+            refuse_delta(delta_value)
+        except UserError as error:
+            yield Problem(str(error), where)
+    if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
+        message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
+        yield Problem(message, ("ledger", "per_client"))

@@ -60,25 +60,22 @@ class Parsing:
     def value_of(self, node: Node) -> Any:
         """Return the value of a node; an alias is expanded at each use."""
         if id(node) in self._open:
-            self.add_problem(
-                node, "an anchor (&name) holds itself (*name); take one out"
-            )
+            problem = "an anchor (&name) holds itself (*name); take one out"
+            self.add_problem(node, problem)
             return None
         self._count += 1
         if self._count >= _MAX_VALUES:
             if self._count == _MAX_VALUES:
-                self.add_problem(
-                    node, f"anchors make over {_MAX_VALUES:,} values; name fewer"
-                )
+                problem = f"anchors make over {_MAX_VALUES:,} values; name fewer"
+                self.add_problem(node, problem)
             return None
         if isinstance(node, ScalarNode):
             return self._scalar_value(node)
         self._open.add(id(node))
         kind = "map" if isinstance(node, MappingNode) else "seq"
         if node.ctag is not UNTYPED and _core_tag(node) != kind:
-            self.add_problem(
-                node, f"the tag {node.tag} is not known here; leave it out"
-            )
+            problem = f"the tag {node.tag} is not known here; leave it out"
+            self.add_problem(node, problem)
         try:
             if isinstance(node, SequenceNode):
                 return [self.value_of(item) for item in node.value]
@@ -88,13 +85,11 @@ class Parsing:
                 if _is_merge(key):
                     self._merge_sources(key, value, merged_values)
                 elif not isinstance(key, ScalarNode):
-                    self.add_problem(
-                        key, "a key is a word or a number, no list and no mapping"
-                    )
+                    problem = "a key is a word or a number, no list and no mapping"
+                    self.add_problem(key, problem)
                 elif (name := self.value_of(key)) in own_values:
-                    self.add_problem(
-                        key, f"{key.value} stands here a second time; keep one"
-                    )
+                    problem = f"{key.value} stands here a second time; keep one"
+                    self.add_problem(key, problem)
                 else:
                     own_values[name] = self.value_of(value)
             return merged_values | own_values if merged_values else own_values
@@ -121,9 +116,8 @@ class Parsing:
             return node.value
         value = plain_scalar(node.value)
         if kind not in _TAG_CHECKS or not _TAG_CHECKS[kind](value):
-            self.add_problem(
-                node, f"{node.value!r} is no {node.tag}; leave the tag out"
-            )
+            problem = f"{node.value!r} is no {node.tag}; leave the tag out"
+            self.add_problem(node, problem)
         return value
 
 
@@ -185,10 +179,7 @@ def _merge_mappings(value: Node) -> list[Node]:
 # What is said of a message of the parser, by how it begins; {0} is what it found.
 _EXPLANATIONS: Final = (
     (r"found character '\\t'", "a tab stands here; write spaces, two for each level"),
-    (
-        r"found character '(.)'",
-        "a text cannot begin with {0}; put it in quotes",
-    ),
+    (r"found character '(.)'", "a text cannot begin with {0}; put it in quotes"),
     (
         r"found undefined alias '(.*)'",
         "*{0} needs an anchor &{0} further up; a text that begins with * needs quotes",
@@ -385,10 +376,8 @@ def _parse_document(text: str, called: str) -> tuple[Any, LineIndex]:
     except RecursionError:
         raise UserError(f"{called}: {_TOO_DEEP}.") from None
     if parsing.wrong:
-        raise UserError.several(
-            Problem(f"{called}:{line}: {problem}.")
-            for line, problem in sorted(parsing.wrong)
-        )
+        messages = (f"{called}:{line}: {text}." for line, text in sorted(parsing.wrong))
+        raise UserError.several(map(Problem, messages))
     return parsing.value, LineIndex(root)
 
 

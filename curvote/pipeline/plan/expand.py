@@ -11,13 +11,7 @@ from typing import Any
 from curvote.chain.axis import Cell, axis_combinations
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import (
-    PREVIOUS,
-    SHARED,
-    STAGE_PARTS,
-    Stage,
-    StageContext,
-)
+from curvote.chain.stage import PREVIOUS, SHARED, STAGE_PARTS, Stage, StageContext
 from curvote.chain.system import Part
 from curvote.data.lookup import is_remote
 from curvote.messages.message import messages_of
@@ -25,13 +19,14 @@ from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, resolve_parts
 from curvote.pipeline.config.source import RawInput, has_unpublished_records
-from curvote.pipeline.plan import definitions, identity
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan.step import (
     VERSION,
     Release,
     ReleaseState,
     Step,
     library_versions,
+    stated_settings,
     step_key,
 )
 
@@ -139,10 +134,7 @@ def _stage_cells(
 
 
 def _input_steps(
-    steps: Mapping[tuple[str, Cell], Step],
-    stage: Stage,
-    cell: Cell,
-    pipeline: Pipeline,
+    steps: Mapping[tuple[str, Cell], Step], stage: Stage, cell: Cell, pipeline: Pipeline
 ) -> Iterator[tuple[str, Step]]:
     """Yield (input, step); what the first of successive values lacks is left out."""
     for name in stage.inputs:
@@ -223,7 +215,6 @@ def _make_step(
 def _read_parameters(
     stage: Stage, pipeline: Pipeline, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values of the keys that a stage reads."""
     return {n: dotted_value(values, n) for n in (*stage.params, *stage.also(pipeline))}
 
 
@@ -231,7 +222,7 @@ def _freeze_step(
     name: str, pipeline: Pipeline, step: Step, release_state: ReleaseState
 ) -> Step:
     """Return a production step whose key is made of settings and cohort."""
-    values = cell_values(pipeline, step.cell, identity.stated_settings(pipeline))
+    values = cell_values(pipeline, step.cell, stated_settings(pipeline))
     settings = {name: dotted_value(values, name) for name in step.params}
     named: dict[str, Any] = {
         "stage": step.stage.name,

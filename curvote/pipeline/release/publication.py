@@ -7,7 +7,7 @@ lets that client answer, once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from curvote.pipeline.release.production import (
     min_envelopes,
     public_records,
     release_of,
+    task_of_step,
 )
-from curvote.pipeline.release.session import task_of_step
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import envelope, signing
 from curvote.wire.signing import ServerKey
@@ -54,7 +54,15 @@ def publish_rounds(
     signs it, such as one of an earlier version, is published again. Rounds that ask
     one sender each are published together: one task, and one file of invitations.
     """
-    for group in _group_steps(configured, steps):
+    groups: dict[tuple[Any, ...], list[Step]] = {}
+    kinds = messages_of(configured.pipeline.protocol)
+    for step in steps:
+        if step.release and step.release.by_envelope:
+            release = step.release
+            apart = "" if kinds[release.message].per_table else step.key
+            name = release.message, release.number, apart
+            groups.setdefault(name, []).append(step)
+    for group in groups.values():
         rounds = [find_round(project, release_of(step).id) for step in group]
         new = []
         for step, round_ in zip(group, rounds, strict=True):
@@ -68,21 +76,6 @@ def publish_rounds(
             published = _publish_task(project, [r for r in rounds if r])
             if published:
                 yield published
-
-
-def _group_steps(
-    configured: ConfiguredPipeline, steps: Sequence[Step]
-) -> Iterable[list[Step]]:
-    """Return the steps with rounds of envelopes, grouped by published task."""
-    groups: dict[tuple[Any, ...], list[Step]] = {}
-    kinds = messages_of(configured.pipeline.protocol)
-    for step in steps:
-        if step.release and step.release.by_envelope:
-            release = step.release
-            apart = "" if kinds[release.message].per_table else step.key
-            name = release.message, release.number, apart
-            groups.setdefault(name, []).append(step)
-    return groups.values()
 
 
 def close_round(project: Project, configured: ConfiguredPipeline) -> Round:
@@ -124,7 +117,11 @@ def _open_rounds(
     _refuse_lost_intake(project, places[0], tasks)
     steps_and_tasks = [*zip(new, tasks, strict=True)]
     places[1].parent.mkdir(parents=True, exist_ok=True)
-    seal = _seal_key(project, configured, rounds)
+    seal, waits = None, configured.pipeline.intake
+    if waits and waits.sealed:  # open rounds have one
+        with Intake(project.intake) as intake:
+            there = (intake.seal(round_.id) for round_ in rounds if not round_.closed)
+            seal = next(filter(None, there), None) or envelope.new_private_key()
     invited = _prepare_invitations(project, configured, steps_and_tasks, rounds, seal)
     with Intake(project.intake) as intake:
         for step, task in steps_and_tasks:
@@ -174,22 +171,9 @@ def task_digests(published: bytes) -> frozenset[str]:
     return frozenset(part.digest() for part in (task, *parts))
 
 
-def _seal_key(
-    project: Project, configured: ConfiguredPipeline, rounds: list[Round]
-) -> str | None:
-    """Return the sealing key of new rounds, which is that of open ones."""
-    waits = configured.pipeline.intake
-    if waits is None or not waits.sealed:
-        return None
-    with Intake(project.intake) as intake:
-        there = (intake.seal(round_.id) for round_ in rounds if not round_.closed)
-        return next(filter(None, there), None) or envelope.new_private_key()
-
-
 def _publication_paths(
     project: Project, pipeline: str, task: AnyTask
 ) -> tuple[Path, Path]:
-    """Return the paths of a round's task and of its invitations."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
     return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
 
@@ -250,9 +234,8 @@ def _prepare_invitations(
             kind, signer = message_of(task), server_key(project).fingerprint
             if named is None:
                 count = kind.invited_count(configured.values())
-                for_task = envelope.issue_invitations(
-                    task, count, signer, to, kind.sender(task)
-                )
+                arguments = task, count, signer, to, kind.sender(task)
+                for_task = envelope.issue_invitations(*arguments)
             else:
                 for_task = envelope.issue_record_invitations(task, named, signer, to)
         invited += for_task
@@ -262,7 +245,5 @@ def _prepare_invitations(
 
 
 def _read_invitations(path: Path) -> list[envelope.Invitation]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [envelope.Invitation.from_json(json.loads(line)) for line in lines]

@@ -22,23 +22,16 @@ from numpy.typing import NDArray
 from curvote.base.durable import private_folder, sync_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
+from curvote.ledger import book
 from curvote.ledger.amounts import CANCELLED, RESERVED, Amount, ReleaseFacts
-from curvote.ledger.book import (
-    Ledger,
-    RestoringLedger,
-    checked_copy,
-    merge_journal,
-    open_existing,
-)
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
-from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.expand import expand
-from curvote.pipeline.plan.step import ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, session
+from curvote.pipeline.plan.step import Population, ReleaseState, Step, find_people
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.release.evidence import ProjectAccounts, Trace
-from curvote.pipeline.release.session import hold_ledger
+from curvote.pipeline.release.production import hold_ledger
 from curvote.pipeline.store import records
 
 
@@ -60,8 +53,8 @@ class LostRelease:
 def lost_releases(
     project: Project,
     traces: Sequence[Trace],
-    copy: Ledger,
-    present: Ledger | None,
+    copy: book.Ledger,
+    present: book.Ledger | None,
 ) -> Iterator[LostRelease]:
     """Yield each release that has a trace and is not in ``copy``, once."""
     missing = _missing_traces(traces, copy)
@@ -78,8 +71,8 @@ def lost_releases(
 def _reconstruct(
     project: Project,
     missing: Mapping[str, Sequence[Trace]],
-    copy: Ledger,
-    present: Ledger | None,
+    copy: book.Ledger,
+    present: book.Ledger | None,
 ) -> Iterator[LostRelease]:
     planned: dict[str, PlannedRelease] = {}
     numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
@@ -88,7 +81,7 @@ def _reconstruct(
     for name in file.names():
         with suppress(UserError, InternalError, OSError):
             pipeline = file.configure_pipeline(name)
-            configured = populations.with_population(project, pipeline, copy)
+            configured = evidence.with_population(project, pipeline, copy)
             up_to = most if missing else 0
             for release_plan in _enumerate_releases(project, configured, up_to):
                 key = release_plan[0].key
@@ -113,7 +106,7 @@ def _reconstruct(
 
 
 def _missing_traces(
-    all_traces: Sequence[Trace], copy: Ledger
+    all_traces: Sequence[Trace], copy: book.Ledger
 ) -> dict[str, list[Trace]]:
     """Return the traces of each release that is unknown to ``copy``."""
     by_release: dict[str, list[Trace]] = {}
@@ -155,7 +148,7 @@ def _recorded_population(project: Project, release: str) -> str | None:
     return None
 
 
-PlannedRelease = tuple[Step, identity.Population]
+PlannedRelease = tuple[Step, Population]
 
 
 def _enumerate_releases(
@@ -171,7 +164,7 @@ def _enumerate_releases(
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, MissingFiles):
         return
-    people = identity.find_people(project, configured, raw)
+    people = find_people(project, configured, raw)
 
     def release_steps(number: int, first: set[str] | None = None) -> Iterator[Step]:
         release_state = ReleaseState(
@@ -198,16 +191,16 @@ def _from_plan(
     step, people = planned
     clients, budget = people.senders, _line_budget(line) if line else None
     with suppress(Exception):  # a table that it reads is gone, too
-        clients = session.sender_ids(project, step)
+        clients = production.sender_ids(project, step)
     with suppress(Exception):
-        spends = session.task_of_step(project, step).cost()
+        spends = production.task_of_step(project, step).cost()
         least = Amount.from_budget(spends)
         budget = Amount.from_budget(budget).most(least).budget() if budget else spends
     population = str(step.components["release"]["population"])
     about = step.key, where, population, budget
     if line and len(clients) < int(line["clients"]):  # the pipeline's people changed
         return LostRelease(*about)
-    return LostRelease(*about, np.asarray(clients), session.release_facts(step))
+    return LostRelease(*about, np.asarray(clients), production.release_facts(step))
 
 
 @dataclass(frozen=True)
@@ -231,15 +224,15 @@ def restore_ledger(project: Project, file: Path) -> RestoreResult:
     private_folder(project.state)
     with (
         hold_ledger(project, exclusive=True),
-        checked_copy(file, project.state) as draft,
+        book.checked_copy(file, project.state) as draft,
     ):
         traces, entered, caps = _collect_evidence(project, file, draft, accounts)
-        with RestoringLedger(draft) as copy:
+        with book.RestoringLedger(draft) as copy:
             copy.restore_caps(caps)
         _enter_evidence(draft, entered, traces, accounts)
-        merge_journal(draft)
+        book.merge_journal(draft)
         aside = _replace_ledger(draft, project.ledger)
-    with hold_ledger(project), Ledger(project.ledger) as ledger:
+    with hold_ledger(project), book.Ledger(project.ledger) as ledger:
         evidence.update_copies(project, ledger, accounts.witnesses)
     return RestoreResult(entered, aside)
 
@@ -252,7 +245,7 @@ def _collect_evidence(
     With them the caps of the ledger in place, if it is the same.
     """
     witnesses = accounts.witnesses
-    with _present_ledger(project) as present, Ledger(draft) as copy:
+    with _present_ledger(project) as present, book.Ledger(draft) as copy:
         all_traces = [
             *evidence.find_traces(project, witnesses),
             *_ledger_traces(project, present),
@@ -274,10 +267,10 @@ def _collect_evidence(
 
 
 @contextmanager
-def _present_ledger(project: Project) -> Iterator[Ledger | None]:
+def _present_ledger(project: Project) -> Iterator[book.Ledger | None]:
     """Yield the ledger in place; None: it is missing or cannot be read."""
     try:
-        ledger = open_existing(project.ledger)
+        ledger = book.open_existing(project.ledger)
     except UserError:
         ledger = None
     try:
@@ -287,7 +280,7 @@ def _present_ledger(project: Project) -> Iterator[Ledger | None]:
             ledger.close()
 
 
-def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
+def _ledger_traces(project: Project, present: book.Ledger | None) -> Iterator[Trace]:
     """Yield a trace for each movement of the ledger in place."""
     if present is None:
         return
@@ -299,7 +292,7 @@ def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
 
 
 def _refuse_foreign_backup(
-    file: Path, traces: Sequence[Trace], copy: Ledger, accounts: ProjectAccounts
+    file: Path, traces: Sequence[Trace], copy: book.Ledger, accounts: ProjectAccounts
 ) -> None:
     """Refuse a backup of another project's ledger: UserError."""
     origins = {trace.line.get("ledger") for trace in traces if trace.line}
@@ -323,7 +316,7 @@ def _enter_evidence(
     accounts: ProjectAccounts,
 ) -> None:
     """Enter all traces and lost releases; then the copy lacks none of them."""
-    with RestoringLedger(draft) as copy:
+    with book.RestoringLedger(draft) as copy:
         confirmed = {
             trace.release
             for trace in traces
@@ -333,37 +326,32 @@ def _enter_evidence(
         for entry in copy.entries():
             if entry.state == "reserved" and entry.release in confirmed:
                 copy.mark_spent(entry.release)
-        for release in entered:
-            _enter_release(copy, release, accounts)
+        for lost in entered:
+            owner = lost.population
+            if owner and lost.clients is not None:
+                budget = lost.budget or _max_budget(copy, owner, accounts)
+                ids, facts = lost.clients, lost.facts
+                copy.enter_spent(
+                    lost.release, ids, budget, population=owner, facts=facts
+                )
+                continue
+            # Nobody knows whose it is: everybody is charged.
+            names = {entry.population for entry in copy.entries()}
+            every = [owner] if owner else sorted(names | accounts.populations)
+            for i, population in enumerate(every):
+                name = f"{lost.release}+{population}" if i else lost.release
+                budget = lost.budget or _max_budget(copy, population, accounts)
+                copy.charge_everyone(name, budget, population)
         for head in {trace.head for trace in traces if trace.head}:
             copy.accept_head(head)
-    with Ledger(draft) as copy:
+    with book.Ledger(draft) as copy:
         unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
     if unknown:
         raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
 
 
-def _enter_release(
-    copy: RestoringLedger, lost: LostRelease, accounts: ProjectAccounts
-) -> None:
-    """Enter a lost release as spent, for its clients or for everybody."""
-    owner = lost.population
-    if owner and lost.clients is not None:
-        budget = lost.budget or _max_budget(copy, owner, accounts)
-        copy.enter_spent(
-            lost.release, lost.clients, budget, population=owner, facts=lost.facts
-        )
-        return
-    known_populations = {entry.population for entry in copy.entries()}
-    every = [owner] if owner else sorted(known_populations | accounts.populations)
-    for i, population in enumerate(every):
-        name = f"{lost.release}+{population}" if i else lost.release
-        budget = lost.budget or _max_budget(copy, population, accounts)
-        copy.charge_everyone(name, budget, population)
-
-
 def _max_budget(
-    copy: RestoringLedger, population: str, accounts: ProjectAccounts
+    copy: book.RestoringLedger, population: str, accounts: ProjectAccounts
 ) -> Budget:
     """Return the most that a client may spend, by the ledger's or file's cap."""
     caps = [c for c in (copy.cap(population), *accounts.caps(population)) if c]

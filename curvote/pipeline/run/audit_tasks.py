@@ -209,6 +209,4 @@ def exact_losses(project: Project, record: RunRecord) -> list[MessageLoss]:
         loss = message_of(task).max_privacy_loss(task)
         key = name, float(task.epsilon)
         worst[key] = max(loss, worst.get(key, loss))
-    return [
-        MessageLoss(name, claimed, exact) for (name, claimed), exact in worst.items()
-    ]
+    return [MessageLoss(*claim, exact) for claim, exact in worst.items()]

@@ -202,9 +202,8 @@ class ScoreChange:
         """The cell of the score."""
         pairs = ((k, v) for k, v in self.where.items() if k not in ("method", "metric"))
         present = ((k, v) for k, v in pairs if v is not None and v != "")
-        return Cell.from_mapping(
-            {k: v if isinstance(v, str) else float(v) for k, v in present}
-        )
+        values = {k: v if isinstance(v, str) else float(v) for k, v in present}
+        return Cell.from_mapping(values)
 
     def format_value(self, value: float) -> str:
         """Return a value in the metric's display: 12.71 %."""
@@ -272,7 +271,6 @@ def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
 def _replicate_scores(
     project: Project, record: RunRecord, among: Iterable[str]
 ) -> ReplicateScores:
-    """Return the numeric scores of each replicate."""
     table = replicate_scores(project, record)
     if table.empty:
         return {}
@@ -455,13 +453,6 @@ def _compare_scores(
         return [], [f"no scores: {error}"]
     if not changes:
         return [], ["no score is in both."]
-    return changes, [_describe_test(first, second, changes)]
-
-
-def _describe_test(
-    first: RunRecord, second: RunRecord, changes: list[ScoreChange]
-) -> str:
-    """Return a description of the test and of a change beyond chance."""
     n = changes[0].n
     if share_replicates(first, second) and len(n) == 1:
         test = f"paired, {n[0]} shared replicates (same seed and source)"
@@ -469,12 +460,13 @@ def _describe_test(
         test = f"Welch, {' and '.join(map(str, n))} independent replicates"
     tested = sum(change.p is not None for change in changes)
     if not tested:
-        return f"{test}."
-    return (
+        return changes, [f"{test}."]
+    meaning = (
         f"{test}. Beyond chance: by Student's law, with Holm's correction for the"
         f" {tested} that can be tested; if none had changed, any would be called so in"
         f" at most {100 * ALPHA:g} % of comparisons."
     )
+    return changes, [meaning]
 
 
 def _record_values(record: RunRecord) -> dict[str, Any]:

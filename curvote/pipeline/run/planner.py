@@ -13,7 +13,7 @@ from curvote.pipeline.config.source import MissingFiles, RawInput, raw_files
 from curvote.pipeline.plan.definitions import NOTES
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import Step, differences
-from curvote.pipeline.release import populations, production
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.store.artifacts import Artifact, artifact, migrate_raw_artifacts
 from curvote.pipeline.store.growth import reuse_replicates
 from curvote.pipeline.store.records import latest_keys
@@ -86,8 +86,18 @@ def make_plan(
         blocked = [replace(step, action="blocked", reason=reason) for step in every]
         return Plan(configured, tuple(blocked))
     flags = {"new_release": new_release, "new_people": new_people}
-    configured = populations.with_population(project, configured)
-    steps = _expand_steps(project, configured, raw, flags, fetch)
+    configured = evidence.with_population(project, configured)
+    state = None
+    if configured.pipeline.production:
+        state = production.release_state(
+            project, configured, raw, **flags, closing=fetch
+        )
+    elif any(flags.values()):
+        raise UserError(
+            f"--new-release, --new-people: {configured.name} is a study; its noise"
+            " comes from the seed and is drawn anew with --seed."
+        )
+    steps = list(expand(configured, raw, state))
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
@@ -101,26 +111,6 @@ def make_plan(
     if selection.only:
         decided = _limit_to_stage(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
-
-
-def _expand_steps(
-    project: Project,
-    configured: ConfiguredPipeline,
-    raw: tuple[RawInput, ...],
-    flags: Mapping[str, bool],
-    closing: bool,
-) -> list[Step]:
-    if not configured.pipeline.production:
-        if any(flags.values()):
-            raise UserError(
-                f"--new-release, --new-people: {configured.name} is a study; its noise"
-                " comes from the seed and is drawn anew with --seed."
-            )
-        return list(expand(configured, raw))
-    release_state = production.release_state(
-        project, configured, raw, **flags, closing=closing
-    )
-    return list(expand(configured, raw, release_state))
 
 
 def _decide_action(

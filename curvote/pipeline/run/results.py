@@ -142,10 +142,11 @@ def final_views(project: Project, record: RunRecord) -> list[RunView]:
     last = {name for _, part in parts for name in final_stages(part.settings)}
     done = (step["cell"] for step in record.steps if step["stage"] in last)
     ended_cells = dict.fromkeys(map(Cell.from_mapping, done))
-    ends = [
-        c for c in ended_cells if not any(c != o and c.serves(o) for o in ended_cells)
+    return [
+        RunView(project, record, cell, find_part(parts, cell))
+        for cell in ended_cells
+        if not any(cell != other and cell.serves(other) for other in ended_cells)
     ]
-    return [RunView(project, record, cell, find_part(parts, cell)) for cell in ends]
 
 
 def run_systems(record: RunRecord) -> list[System]:
@@ -270,9 +271,8 @@ def _read_scores(
         if undeclared:
             names = ", ".join(member.name for member in among)
             absent = ", ".join(sorted(undeclared))
-            raise InternalError(
-                f"{names}: scores of {absent}, which no system declares"
-            )
+            message = f"{names}: scores of {absent}, which no system declares"
+            raise InternalError(message)
         tables.append(table.to_pandas())
         cells.append(Cell.from_mapping(step["cell"]))
     if not tables:
@@ -387,9 +387,8 @@ def mean_scores(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     means = _replicate_means(table, [c for c in table.columns if c not in measured])
     beside = {m.name: m for member in systems for m in member.metrics if m.beside}
     labels = labels_by_setting(record.config)
-    free = {
-        m.name: {"epsilon": 0.0} for member in systems for m in member.methods if m.free
-    }
+    methods = [method for member in systems for method in member.methods]
+    free = {method.name: {"epsilon": 0.0} for method in methods if method.free}
     rows = [
         {"pipeline": record.pipeline}
         | _summary_row(dict(where), mean, more, labels)

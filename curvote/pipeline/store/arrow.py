@@ -63,8 +63,7 @@ def merge_repetitions(
         arrays.append(array)
     types = tuple(array.type for array in arrays)
     names = (*index, *table.columns)
-    kinds = tuple(table.columns.values())
-    schema = _table_schema(names, types, kinds, tuple(shapes))
+    schema = _table_schema(names, types, tuple(table.columns.values()), tuple(shapes))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -99,14 +98,11 @@ def _table_schema(
     shapes: tuple[tuple[Any, ...], ...],
 ) -> pa.Schema:
     """Return the schema of a table: its index, and columns that say their kinds."""
-    index = len(names) - len(kinds)
-    column_metadata = [
-        {_METADATA_KEY: json.dumps({"kind": kind, "shape": shape}).encode()}
-        for kind, shape in zip(kinds, shapes, strict=True)
-    ]
     fields = [pa.field(*field) for field in zip(names, types, strict=True)]
-    for number, metadata in enumerate(column_metadata, start=index):
-        fields[number] = fields[number].with_metadata(metadata)
+    kinds_and_shapes = zip(kinds, shapes, strict=True)
+    for number, (kind, shape) in enumerate(kinds_and_shapes, len(names) - len(kinds)):
+        text = json.dumps({"kind": kind, "shape": shape}).encode()
+        fields[number] = fields[number].with_metadata({_METADATA_KEY: text})
     return pa.schema(fields)
 
 
@@ -117,36 +113,30 @@ def _to_array(
         raise InternalError(f"{name} holds NaN or infinite values")
     shape = list(values.shape[1:])
     if kind in (stage.VECTOR, stage.MATRIX):
-        flat = pa.array(np.ascontiguousarray(values, dtype=np.float64).ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, int(np.prod(shape))), shape
+        numbers = pa.array(np.ascontiguousarray(values, dtype=np.float64).ravel())
+        return pa.FixedSizeListArray.from_arrays(numbers, int(np.prod(shape))), shape
     if kind == stage.BITS:
         packed = np.packbits(values.astype(bool), axis=1)
         rows = [row.tobytes() for row in packed]
         return pa.array(rows, type=pa.binary(packed.shape[1])), shape
     if kind == stage.ROWS:
-        return _row_bytes_array(name, values), [values.dtype.str, *shape]
-    return _cell_array(kind, values), shape
-
-
-def _cell_array(kind: stage.Kind, values: np.ndarray) -> pa.Array:
+        if values.dtype.kind not in "iu":
+            raise InternalError(f"{name} holds {values.dtype} values, no whole numbers")
+        # Whole numbers of any width as the bytes of each row.
+        flat = np.ascontiguousarray(values).reshape(len(values), -1)
+        width, data = flat.shape[1] * flat.itemsize, pa.py_buffer(flat.tobytes())
+        array = pa.Array.from_buffers(pa.binary(width), len(flat), [None, data])
+        return array, [values.dtype.str, *shape]
     if kind == stage.TEXT:
-        return pa.array(values, type=pa.string()).dictionary_encode()
-    if kind == stage.FILE:
-        return pa.array(list(values), type=pa.large_binary())
-    if isinstance(kind, tuple):
+        array = pa.array(values, type=pa.string()).dictionary_encode()
+    elif kind == stage.FILE:
+        array = pa.array(list(values), type=pa.large_binary())
+    elif isinstance(kind, tuple):
         codes = pa.array(values.astype(np.int8))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(kind))
-    return pa.array(values).cast(pa.type_for_alias(str(kind)))
-
-
-def _row_bytes_array(name: str, values: np.ndarray) -> pa.Array:
-    """Return whole numbers of any width as an array of the bytes of each row."""
-    if values.dtype.kind not in "iu":
-        raise InternalError(f"{name} holds {values.dtype} values, no whole numbers")
-    rows = np.ascontiguousarray(values).reshape(len(values), -1)
-    width = rows.shape[1] * rows.itemsize
-    data = pa.py_buffer(rows.tobytes())
-    return pa.Array.from_buffers(pa.binary(width), len(rows), [None, data])
+        array = pa.DictionaryArray.from_arrays(codes, pa.array(kind))
+    else:
+        array = pa.array(values).cast(pa.type_for_alias(str(kind)))
+    return array, shape
 
 
 def to_columns(name: str, table: pa.Table) -> stage.Columns:

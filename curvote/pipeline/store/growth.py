@@ -19,13 +19,14 @@ import pyarrow.parquet as pq
 from curvote.chain.stage import Place
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.identity import (
+from curvote.pipeline.plan.step import (
     REPLICATES_KEY,
+    EarlierArtifact,
     Sibling,
+    Step,
     has_replicates,
     sibling_steps,
 )
-from curvote.pipeline.plan.step import EarlierArtifact, Step
 from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
 from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact

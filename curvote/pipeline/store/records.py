@@ -248,13 +248,8 @@ def run_ids(
     project: Project, pipeline: str | None = None, status: str | None = None
 ) -> list[str]:
     """Return the ids of runs, oldest first."""
-    return _query_ids(
-        project,
-        "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
-        " ORDER BY sequence, id",
-        pipeline,
-        status,
-    )
+    wanted = "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
+    return _query_ids(project, f"{wanted} ORDER BY sequence, id", pipeline, status)
 
 
 def newest_ids(
@@ -306,18 +301,14 @@ def blocked_ids(project: Project, pipeline: str) -> list[str]:
 
 def unlogged_ids(project: Project) -> list[str]:
     """Return the ids of completed runs that MLflow does not have, oldest first."""
-    return _query_ids(
-        project, "status = 'completed' AND logged = 0 ORDER BY sequence, id"
-    )
+    unlogged = "status = 'completed' AND logged = 0 ORDER BY sequence, id"
+    return _query_ids(project, unlogged)
 
 
 def last_logged_pipeline(project: Project) -> str | None:
     """Return the pipeline of the latest run that MLflow has."""
-    rows = _query_rows(
-        project,
-        "SELECT pipeline FROM runs WHERE logged ORDER BY sequence DESC, id DESC"
-        " LIMIT 1",
-    )
+    query = "SELECT pipeline FROM runs WHERE logged ORDER BY sequence DESC, id DESC"
+    rows = _query_rows(project, f"{query} LIMIT 1")
     return rows[0][0] if rows else None
 
 
@@ -346,9 +337,8 @@ def unfinished_runs(project: Project) -> list[tuple[str, str]]:
 def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
     """Return the key that each (stage, cell) had when it was last planned."""
     query = "SELECT stage, cell, key FROM planned WHERE pipeline = ?"
-    return {
-        (stage, cell): key for stage, cell, key in _query_rows(project, query, pipeline)
-    }
+    rows = _query_rows(project, query, pipeline)
+    return {(stage, cell): key for stage, cell, key in rows}
 
 
 def replicate_counts(project: Project, pipeline: str) -> list[int]:
@@ -386,7 +376,6 @@ def _query_rows(project: Project, question: str, *values: object) -> list[Any]:
 
 @contextmanager
 def _records_locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of the records' folder."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

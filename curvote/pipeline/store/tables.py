@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from curvote.base.durable import file_mode
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import SHARED, TEXT, Columns, Place
-from curvote.chain.streams import CLIENT_BLOCK
+from curvote.chain.stage import CLIENT_BLOCK, SHARED, TEXT, Columns, Place
 from curvote.pipeline.store.arrow import ColumnKind, as_numpy, column_kind, column_kinds
 from curvote.pipeline.store.locations import open_source
 
@@ -139,9 +138,8 @@ class TableFile:
         }
         missing = [name for name, column in columns.items() if column is None]
         if missing:
-            table = self._open_file().read_row_group(
-                span.group, columns=missing, use_threads=False
-            )
+            read = self._open_file().read_row_group
+            table = read(span.group, columns=missing, use_threads=False)
             for name in missing:
                 columns[name] = table[name]
                 _column_cache.add((*self._key, span.group, name), table[name])
@@ -153,8 +151,7 @@ class TableFile:
     def _stream_span(self, span: Span, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield rows of a row group that is too large to be decoded at once."""
         at, stop = 0, span.first + span.rows
-        batches = self._open_file().iter_batches(SHARD, [span.group], list(names))
-        for batch in batches:
+        for batch in self._open_file().iter_batches(SHARD, [span.group], list(names)):
             low, high = max(span.first - at, 0), min(stop - at, len(batch))
             if low < high:
                 yield pa.Table.from_batches([batch.slice(low, high - low)])

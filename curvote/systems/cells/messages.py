@@ -124,9 +124,7 @@ class Answer(Message):
 
     def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``answers``."""
-        return {
-            name: messages[name].astype(np.int64) for name in ("question", "answer")
-        }
+        return {n: messages[n].astype(np.int64) for n in ("question", "answer")}
 
 
 def true_answers(task: Task, data: ClientData, question: Index) -> Index:

@@ -62,10 +62,8 @@ def scorecard_model(view: View) -> CellClassifier:
     """Return the classifier of raw records of the first repetition."""
     from curvote.systems.cells.model import CellClassifier  # see `linear`
 
-    encoding, classes = (
-        models.read_encoding(view),
-        list(view.metadata("project")["classes"]),
-    )
+    encoding = models.read_encoding(view)
+    classes = list(view.metadata("project")["classes"])
     rows = view.columns("aggregate", "scorecard", models.FIRST_REPETITION)
     partitions, scores = read_scorecard(rows, encoding.d, len(classes))
     return CellClassifier.from_scorecard(

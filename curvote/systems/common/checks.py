@@ -31,10 +31,7 @@ BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
 def check_representation(pipeline: PipelineSettings) -> Problems:
     """Check the names, the size, and the constants that are stated."""
     project = pipeline.project
-    for key, allowed in (
-        ("basis", BASIS_NAMES),
-        ("rescale", list(RESCALING_CONSTANTS)),
-    ):
+    for key, allowed in (("basis", BASIS_NAMES), ("rescale", [*RESCALING_CONSTANTS])):
         name = getattr(project, key)
         if name not in allowed:
             hint = did_you_mean(name, allowed)
@@ -52,11 +49,8 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
-        message = (
-            "min_max needs bounds: say bounds: public for the source's, or lower and"
-            " upper."
-        )
-        yield Problem(message, ("project", "rescale"))
+        needed = "say bounds: public for the source's, or lower and upper."
+        yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
     try:
         _try_constants(project)
     except UserError as error:
@@ -284,8 +278,6 @@ def resolve_classes(pipeline: PipelineSettings) -> tuple[Part]:
 def check_mrma_classes(pipeline: PipelineSettings) -> Problems:
     """Require clients enough for each class, and no printed table."""
     yield from check_many_classes(pipeline)
-    n_classes = class_count(pipeline.source)
-    clients, train = pipeline.clients, pipeline.train
     n_classes = class_count(pipeline.source)
     clients, train = pipeline.clients, pipeline.train
     if n_classes == 2:

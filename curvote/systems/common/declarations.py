@@ -76,9 +76,9 @@ COMMON_STAGES = (INGEST, PROJECT)
 _PAGE = "curvote.systems.common.page"
 # What a page shows of clients who reduce curves to numbers and play roles; of votes on
 # classifiers; and of a cutoff.
-DATA_SET = f"{_PAGE}.data_set:gather_data_set"
+DATA_SET = f"{_PAGE}.curves:gather_data_set"
 SECTIONS = (
-    f"{_PAGE}.by_class:gather_by_class",
+    f"{_PAGE}.utilities:gather_by_class",
     f"{_PAGE}.curves:gather_curves",
     DATA_SET,
     "curvote.systems.volunteers.page:gather_volunteers",

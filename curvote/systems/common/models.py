@@ -1,24 +1,48 @@
-"""Linear classifiers as columns, as models to keep, and what production may know."""
+"""Linear classifiers: their training, columns, models to keep, and models as bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
+from numpy import array
 from numpy.typing import NDArray
 
 from curvote.base.classes import Classes
 from curvote.chain.axis import PipelineSettings
-from curvote.chain.stage import Columns, Metadata, Place
+from curvote.chain.stage import (
+    Columns,
+    Inputs,
+    Metadata,
+    Params,
+    Place,
+    Rows,
+    StageContext,
+)
 from curvote.chain.system import View
 from curvote.curves.columns import grid_names
 from curvote.curves.encoding import Encoding, Linear, predict_indices
-from curvote.learning.votes import average_classifiers, is_drift, reversed_utility
+from curvote.learning.votes import (
+    average_classifiers,
+    disjoint_parts,
+    draw_subsets,
+    fit_problems,
+    is_drift,
+    reversed_utility,
+)
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.systems.common.questions import one_against_rest_code
-from curvote.systems.common.tables import WEAK_VARIANTS, Array, lines_of_variant
+from curvote.systems.common.tables import (
+    REPORT_VARIANTS,
+    WEAK_VARIANTS,
+    Array,
+    lines_of_variant,
+)
 
 if TYPE_CHECKING:
     from curvote.curves.curve_classifier import CurveClassifier
@@ -200,3 +224,175 @@ def votes_declined(settings: PipelineSettings, metadata: Metadata) -> bool:
     """
     level = metadata.get("fall")
     return level is not None and is_drift(level, settings.online.drop)
+
+
+_SCHEMA: Final = "schema.json"
+_ID, _FILE = "__id__", "file"
+
+
+def pack_model(model: Any) -> NDArray[Any]:
+    """Return a column of one file, the model: the same model has the same bytes.
+
+    Plain arrays and known classes, nothing that is run on reading. Names in the file
+    are numbers in order of appearance, and no time stands in it.
+    """
+    import skops.io
+
+    # Addresses in memory and times are taken out of it.
+    with ZipFile(BytesIO(skops.io.dumps(model))) as archive:
+        numbers: dict[Any, int] = {}
+        schema = _renumber(json.loads(archive.read(_SCHEMA)), numbers)
+        files = {
+            _renumber_name(name, numbers): archive.read(name)
+            for name in archive.namelist()
+        }
+    files[_SCHEMA] = json.dumps(schema, sort_keys=True).encode()
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as out:
+        for name in sorted(files):
+            out.writestr(ZipInfo(name), files[name])
+    return array([buffer.getvalue()], dtype=object)
+
+
+def unpack_model(data: bytes) -> Any:
+    """Return the model `pack_model` wrote; its bytes stand in a store that checks."""
+    import skops.io
+
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+def _renumber(node: Any, numbers: dict[Any, int]) -> Any:
+    """Return a part of the schema with ids and file names as numbers."""
+    if isinstance(node, list):
+        return [_renumber(item, numbers) for item in node]
+    if not isinstance(node, dict):
+        return node
+    renumbered = {key: _renumber(item, numbers) for key, item in node.items()}
+    if _ID in renumbered:
+        renumbered[_ID] = numbers.setdefault(renumbered[_ID], len(numbers))
+    if isinstance(renumbered.get(_FILE), str):
+        numbers.setdefault(renumbered[_FILE], len(numbers))
+        renumbered[_FILE] = _renumber_name(renumbered[_FILE], numbers)
+    return renumbered
+
+
+def _renumber_name(name: str, numbers: dict[Any, int]) -> str:
+    number = numbers.get(name)
+    return name if number is None else f"{number}{name[name.rindex('.') :]}"
+
+
+Index = NDArray[np.int64]
+# The reports (n, d) and labels (n,) that one classifier learns from.
+Problem = tuple[NDArray[np.float64], NDArray[np.float64]]
+RowChooser = Callable[[StageContext, Columns], tuple[list[Index], NDArray[np.int8]]]
+
+
+def train_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the learner and its parameters."""
+    return {"learner": params["learner.name"], "params": params["learner.params"]}
+
+
+def train_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+    """Yield the table ``weak`` of each repetition."""
+    for weak in learn_repetitions(many, "reports", _choose_rows):
+        yield {"weak": weak}
+
+
+def learn_repetitions(
+    many: Sequence[StageContext],
+    table: str,
+    choose_rows: RowChooser,
+    columns_read: Sequence[str] = ("arm",),
+) -> Iterator[Columns]:
+    """Yield the table ``weak`` that each repetition learns from reports.
+
+    ``choose_rows`` returns the rows that each classifier learns from, and its variant,
+    from the columns that are ``columns_read``.
+    """
+    problems: list[list[Problem]] = []
+    variants: list[NDArray[np.int8]] = []
+    for context in many:
+        columns_known = context.rows("privatize", table, columns_read)
+        indices, of_variants = choose_rows(context, columns_known)
+        # No more rows are read than needed.
+        names = ("z", "label")
+        if context.inputs["privatize"].count(table, context.place) == 1:
+            reports = context.rows("privatize", table, names)
+        else:
+            rows_needed = np.unique(np.concatenate(indices))
+            shards = context.shards("privatize", table, names)
+            reports = select_from_shards(shards, rows_needed)
+            indices = [np.searchsorted(rows_needed, rows) for rows in indices]
+        problems.append([make_problem(reports, rows) for rows in indices])
+        variants.append(of_variants)
+    public = many[0].inputs["privatize"].metadata
+    fits = fit_repetitions(problems, public, many[0].metadata)
+    for columns, of_variants in zip(fits, variants, strict=True):
+        yield weak_table(of_variants, columns)
+
+
+def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:
+    """Return rows with these rising numbers from a table in shards."""
+    selected: list[Columns] = []
+    start = 0
+    for shard in shards:
+        end = start + len(next(iter(shard.values())))
+        low, high = np.searchsorted(rows, [start, end])
+        positions = rows[low:high] - start
+        selected.append({name: values[positions] for name, values in shard.items()})
+        start = end
+    return {n: np.concatenate([part[n] for part in selected]) for n in selected[0]}
+
+
+def make_problem(reports: Columns, rows: Index) -> Problem:
+    """Return the features and labels that one classifier learns from."""
+    return reports["z"][rows], reports["label"][rows].astype(float)
+
+
+def fit_repetitions(
+    problems: Sequence[Sequence[Problem]], basis: Metadata, learner: Mapping[str, Any]
+) -> list[Columns]:
+    """Return the fits of all repetitions, computed as one batch.
+
+    ``basis`` holds the Gram matrix and the roughness of the basis, ``learner`` its
+    name (``learner``) and its ``params``. Columns: coef, intercept, flagged, n; none
+    where there is no problem at all.
+    """
+    flat = [item for repetition in problems for item in repetition]
+    if not flat:
+        return [{} for _ in problems]
+    fits = fit_problems(
+        learner["learner"],
+        flat,
+        gram=np.asarray(basis["gram"]),
+        roughness=np.asarray(basis["roughness"]),
+        **learner["params"],
+    )
+    columns = {"coef": fits.coef, "intercept": fits.intercept, "flagged": fits.flagged}
+    columns["n"] = np.array([len(labels) for _, labels in flat])
+    ends = np.cumsum([len(repetition) for repetition in problems])[:-1]
+    split = {name: np.split(values, ends) for name, values in columns.items()}
+    return [{name: split[name][i] for name in split} for i in range(len(problems))]
+
+
+def weak_table(variants: NDArray[np.int8], fits: Columns) -> Columns:
+    """Return the table ``weak``; classifiers of one variant stand together."""
+    position = np.arange(len(variants)) - np.searchsorted(variants, variants)
+    return {"arm": variants, "learner": position} | fits
+
+
+def _choose_rows(
+    context: StageContext, reports: Columns
+) -> tuple[list[Index], NDArray[np.int8]]:
+    """Return the rows of each classifier, and its variant."""
+    count, n = context.params["train.count"], len(reports["arm"])
+    reporters = np.flatnonzero(reports["arm"] == REPORT_VARIANTS.index("mrma"))
+    training_rows = draw_subsets(
+        context.generator("draw"), len(reporters), count, context.params["train.size"]
+    )
+    if len(reporters) == n:  # nobody reports who votes: there is nothing to pool
+        return [*reporters[training_rows]], np.zeros(count, dtype=np.int8)
+    pooled = disjoint_parts(context.generator("pool"), n, count)
+    sizes = [count, count, 1]
+    variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
+    return [*reporters[training_rows], *pooled, np.arange(n)], variants

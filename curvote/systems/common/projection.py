@@ -85,11 +85,8 @@ def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
 
     The scale is a rule for every data set: the farther bound is three of them away.
     """
-    names = [
-        name
-        for name in ("centre", "scale")
-        if params.get(f"project.{name}") == "public"
-    ]
+    keys = ("centre", "scale")
+    names = [name for name in keys if params.get(f"project.{name}") == "public"]
     if not names:
         return {}
     if not source.get("features"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -45,10 +46,57 @@ class DirectionPayload(Payload):
     direction: list[FiniteFloat]
 
 
+class VectorMessage(Message):
+    """A client's record as one unit vector in ``column``, noised by `PrivUnit`."""
+
+    column: str
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of the one vector."""
+        return self._reporter(task).mechanism.worst_log_ratio()
+
+    def count_numbers(self, task: Task) -> int:
+        """Return the size of the vector."""
+        return self._vectors(task).size
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the noised vectors, (n, size)."""
+        record = self._record_arrays(task, data)
+        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
+        return {self.column: self._reporter(task).release(*record, noise, study=study)}
+
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether the mechanism can have given it."""
+        return self._reporter(task).possible(messages[self.column])
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the vector, that is of the whole record."""
+        pair = self._record_arrays(task, first), self._record_arrays(task, second)
+        return self._reporter(task).log_ratio(*pair, messages[self.column])
+
+    def collect(self, task: Task, messages: Columns) -> Columns:
+        """Return the server's table of the noised vectors."""
+        size = self._vectors(task).size
+        return {self.column: messages[self.column].reshape(-1, size)}
+
+    def _reporter(self, task: Task) -> DirectionReporter:
+        return DirectionReporter.build(self._vectors(task), task.epsilon)
+
+    @abstractmethod
+    def _vectors(self, task: Task) -> Directions | Gradients:
+        """Return how records become vectors, as the task states it."""
+
+    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
+        return data.z, class_codes(data.labels, len(task.classes))
+
+
 @dataclass(frozen=True)
-class Direction(Message):
+class Direction(VectorMessage):
     """A client's record as one unit vector, noised by `PrivUnit`."""
 
+    column = "direction"
     senders: Senders = EVERYBODY
     name: str = "report"
     stage: str = "privatize"
@@ -81,47 +129,10 @@ class Direction(Message):
         directions = self._vectors(task)
         arms.check_moment_width(directions.d, directions.share)
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one vector."""
-        return self._reporter(task).mechanism.worst_log_ratio()
-
-    def count_numbers(self, task: Task) -> int:
-        """Return the size of the vector."""
-        return self._vectors(task).size
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised directions, (n, size)."""
-        record = self._record_arrays(task, data)
-        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
-        return {"direction": self._reporter(task).release(*record, noise, study=study)}
-
-    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
-        """Say for each message whether the mechanism can have given it."""
-        return self._reporter(task).possible(messages["direction"])
-
-    def log_ratio(
-        self, task: Task, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
-        """Return the privacy loss of the vector, that is of the whole record."""
-        pair = self._record_arrays(task, first), self._record_arrays(task, second)
-        return self._reporter(task).log_ratio(*pair, messages["direction"])
-
-    def collect(self, task: Task, messages: Columns) -> Columns:
-        """Return the table ``directions``."""
-        return {
-            "direction": messages["direction"].reshape(-1, self._vectors(task).size)
-        }
-
-    def _reporter(self, task: Task) -> DirectionReporter:
-        return DirectionReporter.build(self._vectors(task), task.epsilon)
-
     def _vectors(self, task: Task) -> Directions:
         return arms.directions_from_params(
             task.encoding.d, task.params, len(task.classes)
         )
-
-    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
-        return data.z, class_codes(data.labels, len(task.classes))
 
 
 def nominal_terms_task(base_task: Task, arm: str) -> Task:
@@ -189,9 +200,7 @@ class Refinement(Direction):
         return self._whitening(task).apply(z), code
 
     def _whitening(self, task: Task) -> Whitening:
-        return Whitening(
-            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
-        )
+        return Whitening(*(np.asarray(task.params[n]) for n in ("matrix", "centre")))
 
 
 FIRST_ROUND = Direction(
@@ -242,9 +251,8 @@ class NamedDirection(Direction):
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
-        return self._one_of_reporter(task).possible(
-            messages["named"], messages["direction"]
-        )
+        answers = messages["named"], messages["direction"]
+        return self._one_of_reporter(task).possible(*answers)
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
@@ -276,9 +284,10 @@ class GradientPayload(Payload):
 
 
 @dataclass(frozen=True)
-class Gradient(Message):
+class Gradient(VectorMessage):
     """A client's clipped gradient, filled up to a unit vector, by `PrivUnit`."""
 
+    column = "gradient"
     senders: Senders = EVERYBODY
     name: str = "gradient"
     stage: str = "descend"
@@ -311,37 +320,8 @@ class Gradient(Message):
         if task_gradients(task).n_classes != len(task.classes):
             raise UserError(f"coef is not of {len(task.classes)} classes.")
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one vector."""
-        return self._reporter(task).mechanism.worst_log_ratio()
-
-    def count_numbers(self, task: Task) -> int:
-        """Return the size of the vector."""
-        return task_gradients(task).size
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised gradients, (n, size)."""
-        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
-        release = self._reporter(task).release
-        return {"gradient": release(*_record_arrays(task, data), noise, study=study)}
-
-    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
-        """Say for each message whether the mechanism can have given it."""
-        return self._reporter(task).possible(messages["gradient"])
-
-    def log_ratio(
-        self, task: Task, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
-        """Return the privacy loss of the vector, that is of the whole record."""
-        pair = _record_arrays(task, first), _record_arrays(task, second)
-        return self._reporter(task).log_ratio(*pair, messages["gradient"])
-
-    def collect(self, task: Task, messages: Columns) -> Columns:
-        """Return the noised gradients of a round."""
-        return {"gradient": messages["gradient"].reshape(-1, task_gradients(task).size)}
-
-    def _reporter(self, task: Task) -> DirectionReporter:
-        return DirectionReporter.build(task_gradients(task), task.epsilon)
+    def _vectors(self, task: Task) -> Gradients:
+        return task_gradients(task)
 
 
 def task_gradients(task: Task) -> Gradients:
@@ -373,10 +353,6 @@ def start_coefficients(d: int, n_classes: int) -> Array:
 def task_at(task: Task, coef: Array) -> Task:
     """Return the task of a round: the same at other coefficients."""
     return replace(task, params={**task.params, "coef": coef.tolist()})
-
-
-def _record_arrays(task: Task, data: ClientData) -> tuple[Array, Array]:
-    return data.z, class_codes(data.labels, len(task.classes))
 
 
 MESSAGES: dict[str, Message] = {"report": Direction()}

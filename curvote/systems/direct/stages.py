@@ -7,8 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.chain.streams import block_noise
+from curvote.chain.stage import (
+    Columns,
+    Inputs,
+    Metadata,
+    Params,
+    Rows,
+    StageContext,
+    block_noise,
+)
 from curvote.curves.direction import Whitening
 from curvote.learning.directions import (
     BlockMeans,

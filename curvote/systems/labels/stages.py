@@ -22,7 +22,7 @@ from curvote.messages.message import ClientData
 from curvote.messages.roles import roles_of_table
 from curvote.messages.stages import collect, collect_metadata, task_metadata
 from curvote.messages.stages import sending_rows as senders
-from curvote.systems.common.model_file import pack_model
+from curvote.systems.common.models import pack_model
 from curvote.systems.common.study import draw_messages
 from curvote.systems.labels import metrics
 from curvote.systems.labels.codes.codes import Codes

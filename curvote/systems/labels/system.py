@@ -13,8 +13,7 @@ from curvote.chain.stage import FILE, ROWS, TEXT, VECTOR, Stage, StageContext, T
 from curvote.chain.system import Part, System, View
 from curvote.messages.measures import LEARNER
 from curvote.systems.common import declarations
-from curvote.systems.common.model_file import unpack_model
-from curvote.systems.common.models import record_columns
+from curvote.systems.common.models import record_columns, unpack_model
 from curvote.systems.labels import messages
 from curvote.systems.labels.metrics import METHODS, METRICS
 from curvote.systems.labels.settings import LabelSettings, check_settings

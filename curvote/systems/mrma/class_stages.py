@@ -13,10 +13,13 @@ from curvote.curves.encoding import decision_sign
 from curvote.learning.votes import disjoint_parts, draw_subsets
 from curvote.systems.common import study, tables
 from curvote.systems.common.models import (
+    Index,
     Lines,
     combined_error,
     combined_predictions,
+    learn_repetitions,
     signed_weights,
+    train_metadata,
 )
 from curvote.systems.common.questions import (
     Array,
@@ -25,7 +28,6 @@ from curvote.systems.common.questions import (
     split_questions,
 )
 from curvote.systems.common.study import draw_stage, score_rows, study_clients
-from curvote.systems.common.training import Index, learn_repetitions, train_metadata
 from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import ClassReport, ClassVote
 
@@ -133,10 +135,8 @@ def ensemble_errors(
     """Return the error of each method of the judged weak classifiers."""
     lines = tables.lines_of_variant(weak, "weak")
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best = [
-        stages.best_single_weights(rows)
-        for rows in split_questions(ensemble, len(code))
-    ]
+    by_class = split_questions(ensemble, len(code))
+    best = [stages.best_single_weights(rows) for rows in by_class]
     weights_by_method = {
         "ma": ensemble["weight_ma"],
         "mrma": signed_weights(ensemble),

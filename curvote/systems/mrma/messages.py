@@ -307,7 +307,6 @@ class ClassVote(Vote):
 
 
 def _question_count(task: Task) -> int:
-    """Return how many questions there are."""
     return len(one_against_rest_code(len(task.classes)))
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from curvote.base import validate
+from curvote.base.classes import class_indices
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.curves.encoding import decision_sign
@@ -20,6 +25,8 @@ from curvote.learning.votes import (
     reversal_mask,
     reversed_utility,
 )
+from curvote.mechanisms.exact import GRID_STEP
+from curvote.mechanisms.laplace import Laplace, draw_noise_sums
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY
@@ -30,10 +37,106 @@ from curvote.systems.common.models import (
     weak_columns,
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, Array, lines_of_variant
-from curvote.systems.mrma.histogram import Histogram
 from curvote.systems.mrma.messages import DirectionVote, Report, Vote
 from curvote.systems.mrma.privunit.messages import TrainingDirection
 from curvote.systems.references.stages import majority_error
+
+IntArray = NDArray[np.int64]
+
+MAX_CELLS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """[-1, 1]^d in cells, ``bins`` (1/h) equal intervals an axis; each cell elects.
+
+    A client with (z, y), y the place of one of two classes, releases for every cell
+    +1 or -1, as y says, where z is in the cell, else 0, plus noise (Berrett & Butucea
+    2019); a point is classified by the sign of its cell's sum over all clients, 0 as
+    the first class. Of more classes it releases 1{z in cell, y = k} plus noise for
+    every cell and class, and the class of the largest sum wins, the first of ties.
+
+    The noise is that of the ``laplace`` mechanism with the whole ``epsilon``, scale
+    2/epsilon, in every one of the coordinates, and the vector is epsilon-LDP all the
+    same: cells are disjoint, so a record fills one coordinate, with +1 or -1. Any two
+    records therefore differ by 1 in two coordinates, by 2 in one, or not at all: by 2
+    at most in L1, for any number of classes. A coordinate's noise has P(k)
+    proportional to exp(-|k| r), r at most epsilon/2 for each unit; the draws are
+    independent, so the log-ratio of any output is at most r times the L1 distance:
+    epsilon.
+
+    ``published`` multiplies the scale by 2^(d+1): MRMA's section 7 states 2^(d+1)/
+    epsilon for what changes by 1, and its tables show twice that. This needs less.
+    More than 2^20 numbers are a UserError, as is an epsilon that `Laplace` refuses.
+    """
+
+    d: int
+    bins: int
+    epsilon: float
+    published: bool = False
+    n_classes: int = 2
+    mechanism: Laplace = field(init=False)
+
+    def __post_init__(self) -> None:
+        d, bins = validate.at_least(1, d=self.d), validate.at_least(1, bins=self.bins)
+        number_count = len(self._class_codes)
+        if number_count * bins**d > MAX_CELLS:
+            size = math.log10(number_count) + d * math.log10(bins)
+            words = f"{number_count} x " * (number_count > 1) + f"{bins}^{d}"
+            raise UserError(
+                f"With {bins} bins on each of {d} axes each client would send"
+                f" {words} numbers, about 10^{size:.1f}; the most is"
+                f" {MAX_CELLS}. Take fewer bins or a smaller basis."
+            )
+        excess = 2.0 ** (d + 1) if self.published else 1.0
+        object.__setattr__(self, "mechanism", Laplace(epsilon=self.epsilon / excess))
+
+    def cells(self, z: ArrayLike) -> NDArray[np.int64]:
+        """Return the number of each point's cell, [n], for ``z`` [n, d].
+
+        An inner edge belongs to the interval above it, and what lies outside [-1, 1],
+        or on its ends, to the nearest one. Other shapes are a UserError.
+        """
+        points = validate.finite(z=z)
+        if points.ndim != 2 or points.shape[1] != self.d:
+            raise UserError(f"z has shape {points.shape}; it must be [n, {self.d}].")
+        place = np.floor((np.clip(points, -1, 1) + 1) * (self.bins / 2))
+        axes = np.minimum(place, self.bins - 1).astype(np.int64)
+        return np.asarray(axes @ self.bins ** np.arange(self.d))
+
+    def classify(
+        self,
+        z: ArrayLike,
+        labels: IntArray,
+        points: ArrayLike,
+        generator: np.random.Generator,
+    ) -> IntArray:
+        """Return places [m] for ``points`` [m, d], from ``z`` [n, d], ``labels`` [n].
+
+        Labels are places of classes; others are a UserError. A study's shortcut with
+        the releases' exact law: noise is drawn as sums, and for the cells that some
+        point meets; the others cannot matter.
+        """
+        cell_numbers = self.cells(z)
+        filled = self._class_codes[:, class_indices(labels, self.n_classes)]
+        met_cells, point_cell = np.unique(self.cells(points), return_inverse=True)
+        size = self.bins**self.d
+        total = [
+            np.bincount(cell_numbers, weights=w, minlength=size)[met_cells]
+            for w in filled
+        ]
+        law, n = self.mechanism.noise, len(cell_numbers)
+        noise = [draw_noise_sums(n, law, len(met_cells), generator) for _ in filled]
+        sums = np.array(total) + np.array(noise) * GRID_STEP
+        winners = sums[0] > 0 if len(sums) == 1 else sums.argmax(axis=0)
+        return np.asarray(winners[point_cell], dtype=np.int64)
+
+    @property
+    def _class_codes(self) -> Array:
+        """Numbers that each class puts into a record's cell, a row a number."""
+        if self.n_classes == 2:
+            return np.array([[-1.0, 1.0]])
+        return np.eye(self.n_classes)
 
 
 def report_stage(
@@ -50,9 +153,8 @@ def report_stage(
         rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
         messages = study.draw_messages(context, kind, task, clients.data_of(rows))
         order = context.generator("shuffle").permutation(len(rows))
-        reports = kind.collect(
-            task, {name: values[order] for name, values in messages.items()}
-        )
+        shuffled = {name: values[order] for name, values in messages.items()}
+        reports = kind.collect(task, shuffled)
         is_pooled = order >= len(clients.roles["train"])
         names = [REPORT_VARIANTS.index(name) for name in ("pooled", "mrma")]
         arm = np.where(is_pooled, *names).astype(np.int8)
@@ -93,9 +195,8 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     utility = estimate_utility(positive, n, keep)
     flipped = reversal_mask(positive, n)
     rule_values = [rule[name] for name in RULE_KEYS]
-    mrma, none_mrma = averaging_weights(
-        reversed_utility(utility.value, flipped), *rule_values
-    )
+    best_side = reversed_utility(utility.value, flipped)
+    mrma, none_mrma = averaging_weights(best_side, *rule_values)
     ma, none_ma = averaging_weights(utility.value, *rule_values)
     judged_columns = {
         "learner": votes["learner"][has_votes],
@@ -206,15 +307,13 @@ def ensemble_errors(
 
 def pooled_errors(test: study.TestClients, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
-    lines = lines_of_variant(weak, "pooled")
+    lines, every = lines_of_variant(weak, "pooled"), lines_of_variant(weak, "all_data")
     equal = np.full(len(lines[0]), 1 / len(lines[0]))
     vote_sums = decision_sign(test.decisions(*lines)).sum(axis=1)
     return {
         "voting": float(test.error(vote_sums[:, None])[0]),
         "averaging": _line_error(test, average_classifiers(*lines, equal)),
-        "all_data": _line_error(
-            test, average_classifiers(*lines_of_variant(weak, "all_data"), np.ones(1))
-        ),
+        "all_data": _line_error(test, average_classifiers(*every, np.ones(1))),
     }
 
 
@@ -264,9 +363,8 @@ def baseline(context: StageContext) -> Rows:
         histogram = _make_histogram(context.inputs, context.params)
         rows, test = EVERYBODY.rows(clients.roles), clients.roles["test"]
         records, points = (clients.z[rows], clients.labels[rows]), clients.z[test]
-        predictions = histogram.classify(
-            *records, points, context.generator("histogram")
-        )
+        draws = context.generator("histogram")
+        predictions = histogram.classify(*records, points, draws)
         errors["histogram"] = float(np.mean(clients.labels[test] != predictions))
     return study.score_rows(errors)
 
@@ -367,9 +465,7 @@ def score_votes(context: StageContext) -> Rows:
         method: combined_predictions(code, features, lines, weights)
         for method, weights in direction_weights(ensemble, len(code)).items()
     }
-    errors = {
-        m: float(np.mean(predicted != truth)) for m, predicted in predictions.items()
-    }
+    errors = {m: float(np.mean(places != truth)) for m, places in predictions.items()}
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
@@ -378,12 +474,9 @@ def score_votes(context: StageContext) -> Rows:
 def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
     """Return the weight of each direction by method."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    best_weights = questions.interleave_questions(
-        [
-            best_single_weights(rows)
-            for rows in questions.split_questions(ensemble, n_splits)
-        ]
-    )
+    by_split = questions.split_questions(ensemble, n_splits)
+    best = [best_single_weights(rows) for rows in by_split]
+    best_weights = questions.interleave_questions(best)
     return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}
 
 

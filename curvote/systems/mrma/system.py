@@ -38,6 +38,9 @@ from curvote.systems.direct.system import JUDGED_BY_Z, Direct
 from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, Pooled
 from curvote.systems.references.messages import ComparisonLabel
 
+_STAGES: Final = "curvote.systems.mrma.stages"
+_CLASS_STAGES: Final = "curvote.systems.mrma.class_stages"
+
 
 class Histogram(Strict):
     """The histogram baseline: each axis of [-1, 1]^d is cut into ``bins`` parts."""
@@ -161,14 +164,14 @@ RULE_PARAMS = tuple(
 
 PRIVATIZE = client_stage(
     "privatize",
-    "curvote.systems.mrma.stages:privatize",
+    f"{_STAGES}:privatize",
     REPORTS,
     params=REPORT_PARAMS,
     plugins=(MECHANISMS,),
 )
 TRAIN = server_stage(
     "train",
-    "curvote.systems.common.training:train",
+    "curvote.systems.common.models:train",
     ("privatize",),
     WEAK,
     axes=CELL_AXES,
@@ -177,7 +180,7 @@ TRAIN = server_stage(
 )
 EVALUATE = client_stage(
     "evaluate",
-    "curvote.systems.mrma.stages:evaluate",
+    f"{_STAGES}:evaluate",
     VOTES,
     ("project", "train"),
     axes=CELL_AXES,
@@ -185,20 +188,20 @@ EVALUATE = client_stage(
 )
 AGGREGATE = server_stage(
     "aggregate",
-    "curvote.systems.mrma.stages:aggregate",
+    f"{_STAGES}:aggregate",
     ("evaluate",),
     ENSEMBLE,
     axes=CELL_AXES,
     params=("epsilon", *RULE_PARAMS),
 )
 SCORE = score_stage(
-    "curvote.systems.mrma.stages:score",
+    f"{_STAGES}:score",
     ("project", "train", "aggregate"),
     CELL_AXES,
     ("project.judge", "report.definitions", *ROLE_PARAMS),
 )
 BASELINE = score_stage(
-    "curvote.systems.mrma.stages:baseline",
+    f"{_STAGES}:baseline",
     ("project",),
     params=("epsilon", "histogram.bins", "published.histogram", *ROLE_PARAMS),
 )
@@ -263,28 +266,20 @@ CLASS_REPORTS: Final = Table(
 
 
 _PRIVATIZE_CLASSES = replace(
-    PRIVATIZE,
-    module="curvote.systems.mrma.class_stages:privatize_classes",
-    tables=(CLASS_REPORTS,),
+    PRIVATIZE, module=f"{_CLASS_STAGES}:privatize_classes", tables=(CLASS_REPORTS,)
 )
 _TRAIN_CLASSES = replace(
-    TRAIN,
-    module="curvote.systems.mrma.class_stages:train_classes",
-    inputs=("project", *TRAIN.inputs),
+    TRAIN, module=f"{_CLASS_STAGES}:train_classes", inputs=("project", *TRAIN.inputs)
 )
-_EVALUATE_CLASSES = replace(
-    EVALUATE, module="curvote.systems.mrma.class_stages:evaluate_classes"
-)
+_EVALUATE_CLASSES = replace(EVALUATE, module=f"{_CLASS_STAGES}:evaluate_classes")
 _AGGREGATE_CLASSES = replace(
     AGGREGATE,
-    module="curvote.systems.mrma.class_stages:aggregate_classes",
+    module=f"{_CLASS_STAGES}:aggregate_classes",
     inputs=("project", *AGGREGATE.inputs),
 )
 _RELEASE_CLASSES = replace(RELEASE, tables=(CLASS_REPORTS,))
 _SCORE_CLASSES = replace(
-    SCORE,
-    module="curvote.systems.mrma.class_stages:score_classes",
-    tables=(*SCORE.tables, CONFUSION),
+    SCORE, module=f"{_CLASS_STAGES}:score_classes", tables=(*SCORE.tables, CONFUSION)
 )
 
 _MRMA_CLASSES = replace(
@@ -331,26 +326,23 @@ class VotesSettings(Shared):
 # No client has a part in it: every epsilon shares the directions.
 _DRAW_DIRECTIONS = server_stage(
     "train",
-    "curvote.systems.mrma.stages:draw_directions",
+    f"{_STAGES}:draw_directions",
     ("project",),
     WEAK,
     axes=(),
     params=("votes.directions", "direct.intercept", "seed"),
 )
 _JUDGE_DIRECTIONS = client_stage(
-    "evaluate",
-    "curvote.systems.mrma.stages:evaluate_directions",
-    VOTES,
-    ("project", "train"),
+    "evaluate", f"{_STAGES}:evaluate_directions", VOTES, ("project", "train")
 )
 _RELEASE_JUDGEMENTS = release_stage(
     _JUDGE_DIRECTIONS, "vote", ("ingest", "project", "train"), ("project.judge",)
 )
 _AGGREGATE_VOTES = server_stage(
-    "aggregate", "curvote.systems.mrma.stages:aggregate_votes", ("evaluate",), ENSEMBLE
+    "aggregate", f"{_STAGES}:aggregate_votes", ("evaluate",), ENSEMBLE
 )
 _SCORE_VOTES = score_stage(
-    "curvote.systems.mrma.stages:score_votes",
+    f"{_STAGES}:score_votes",
     ("project", "train", "aggregate"),
     params=("epsilon", *ROLE_PARAMS),
     beside=(CONFUSION,),
@@ -424,9 +416,7 @@ class DriftSettings(Shared):
 
 
 _SCORE_DRIFT = score_stage(
-    "curvote.systems.mrma.stages:score_drift",
-    ("ingest", "privatize"),
-    params=("drift.at", "replicates"),
+    f"{_STAGES}:score_drift", ("ingest", "privatize"), params=("drift.at", "replicates")
 )
 
 _DRIFT_METHOD = Method(

@@ -10,13 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
-from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.chain.streams import block_noise
+from curvote.chain.stage import (
+    Columns,
+    Inputs,
+    Metadata,
+    Params,
+    Rows,
+    StageContext,
+    block_noise,
+)
 from curvote.learning import online
 from curvote.learning.votes import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.stages import configured_task, study_metadata
-from curvote.systems.common import study, training
+from curvote.systems.common import models, study
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Candidates
 
@@ -74,7 +81,7 @@ def privatize(context: StageContext) -> Rows:
     return {"arriving": {"arrival": client_arrivals(context)[rows]} | messages}
 
 
-learn_metadata = training.train_metadata
+learn_metadata = models.train_metadata
 
 
 def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
@@ -84,7 +91,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
     ``online.more`` from its own if the one before it saw a drop.
     """
     public = many[0].inputs["privatize"].metadata
-    new = training.fit_repetitions(
+    new = models.fit_repetitions(
         [_new_problems(context) for context in many], public, many[0].metadata
     )
     for context, columns in zip(many, new, strict=True):
@@ -99,7 +106,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield {"candidates": {"learner": np.arange(len(table["birth"])), **table}}
 
 
-def _new_problems(context: StageContext) -> list[training.Problem]:
+def _new_problems(context: StageContext) -> list[models.Problem]:
     """Return the problem of each new classifier."""
     params, arrival = context.params, context.params["arrival"]
     count = int(params["train.count"])
@@ -111,7 +118,7 @@ def _new_problems(context: StageContext) -> list[training.Problem]:
     arrival_rows = np.flatnonzero(reports["arrival"] == arrival)
     rng = context.generator("draw", "train", block=arrival)
     subsets = draw_subsets(rng, len(arrival_rows), count, params["train.size"])
-    return [training.make_problem(reports, rows) for rows in arrival_rows[subsets]]
+    return [models.make_problem(reports, rows) for rows in arrival_rows[subsets]]
 
 
 VOTE_MESSAGE: Final = Vote()

@@ -14,9 +14,7 @@ from curvote.learning.learners.scikit import build_estimator
 from curvote.learning.volunteers import class_scores
 from curvote.learning.votes import draw_subsets
 from curvote.messages.roles import EVERYBODY
-from curvote.systems.common import study
-from curvote.systems.common.models import classifier_columns, predict_places
-from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
+from curvote.systems.common import models, study
 from curvote.systems.references.messages import Label, response_for
 
 LABEL_MESSAGE: Final = Label()
@@ -68,7 +66,7 @@ def make_estimator(name: str, params: Mapping[str, Any]) -> Any:
     return build_estimator(name.removeprefix(SCIKIT_PREFIX), dict(params))
 
 
-fit_metadata = train_metadata
+fit_metadata = models.train_metadata
 
 
 def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
@@ -82,7 +80,7 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield from map(_fit_classes, many)
         return
     basis = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
-    problems: list[list[Problem]] = []
+    problems: list[list[models.Problem]] = []
     for context in many:
         clients, params = study.study_clients(context), context.params
         samples = [EVERYBODY.rows(clients.roles)]
@@ -91,7 +89,7 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
             sizes = params["train.count"], params["train.size"]
             samples = [*training[draw_subsets(rng, len(training), *sizes)]]
         problems.append([(clients.z[rows], clients.signs[rows]) for rows in samples])
-    for columns in fit_repetitions(problems, basis, many[0].metadata):
+    for columns in models.fit_repetitions(problems, basis, many[0].metadata):
         yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
 
 
@@ -102,7 +100,7 @@ def _fit_classes(context: StageContext) -> Rows:
     n_classes = len(context.inputs["project"].metadata["classes"])
     model = make_estimator(learner["learner"], learner["params"])
     line = class_scores(model, clients.z[rows], clients.labels[rows], n_classes)
-    columns = classifier_columns(line, len(rows))
+    columns = models.classifier_columns(line, len(rows))
     constants = {
         "learner": np.zeros(n_classes, dtype=np.int64),
         "flagged": np.zeros(n_classes, bool),
@@ -115,7 +113,7 @@ def score_clean(context: StageContext) -> Rows:
     clients, judge = study.study_clients(context), context.params["project.judge"]
     if len(context.inputs["project"].metadata["classes"]) > 2:
         features, truth = clients.features_and_places("rescaled", "test")
-        predictions = predict_places(features, context.rows("fit", "fitted"))
+        predictions = models.predict_places(features, context.rows("fit", "fitted"))
         classes = context.inputs["project"].metadata["classes"]
         rows = study.score_rows({"clean": float(np.mean(predictions != truth))})
         return study.add_class_scores(rows, "clean", truth, predictions, classes)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from curvote.systems.references.model import ConstantClassifier
 
 
+_STAGES: Final = "curvote.systems.references.stages"
 LABELS: Final = Table("labels", {"label": "int8"}, unit="message")
 ELECTED: Final = Table("elected", {"place": "int64", "n": "int64"}, unit="classifier")
 
@@ -46,22 +47,15 @@ def _noised_labels(view: View) -> NDArray[np.int8]:
     return view.columns("privatize", "labels", FIRST_REPETITION)["label"]
 
 
-_PRIVATIZE = declarations.client_stage(
-    "privatize", "curvote.systems.references.stages:privatize", LABELS
-)
+_PRIVATIZE = declarations.client_stage("privatize", f"{_STAGES}:privatize", LABELS)
 _AGGREGATE = declarations.server_stage(
-    "aggregate",
-    "curvote.systems.references.stages:aggregate",
-    ("project", "privatize"),
-    ELECTED,
+    "aggregate", f"{_STAGES}:aggregate", ("project", "privatize"), ELECTED
 )
 _RELEASE = declarations.release_stage(
     _PRIVATIZE, "report", ("ingest", "project"), ("project.judge",)
 )
 _SCORE = declarations.score_stage(
-    "curvote.systems.references.stages:score",
-    ("project",),
-    params=("epsilon", *declarations.ROLE_PARAMS),
+    f"{_STAGES}:score", ("project",), params=("epsilon", *declarations.ROLE_PARAMS)
 )
 
 
@@ -109,7 +103,7 @@ _FITTED = Table(
 )
 _FIT = Stage(
     "fit",  # not "train": what it makes is for the clients' side only
-    "curvote.systems.references.stages:fit",
+    f"{_STAGES}:fit",
     inputs=("project",),
     axes=_AXES,
     params=(
@@ -124,7 +118,7 @@ _FIT = Stage(
     side="client (study)",
 )
 _SCORE_CLEAN = declarations.score_stage(
-    "curvote.systems.references.stages:score_clean",
+    f"{_STAGES}:score_clean",
     ("project", "fit"),
     axes=_AXES,
     params=("project.judge", *declarations.ROLE_PARAMS),

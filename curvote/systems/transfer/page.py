@@ -21,7 +21,7 @@ from curvote.report.data import (
     Section,
 )
 from curvote.report.sentences import record_word
-from curvote.systems.common.page.by_class import draw_matrix
+from curvote.systems.common.page.utilities import draw_matrix
 from curvote.systems.transfer.clean.system import METHODS as CLEAN
 from curvote.systems.transfer.measures import BALANCED, CROSSED, F1, WEIGHTS
 from curvote.systems.transfer.method.advice import Advice, Gain, Server, advise

@@ -15,8 +15,7 @@ from pydantic import Field
 
 from curvote.base.errors import UserError
 from curvote.chain.settings import Count, Epsilon, Epsilons, Strict, WholeNumber
-from curvote.chain.stage import Columns, Metadata, Params, StageContext
-from curvote.chain.streams import generator
+from curvote.chain.stage import Columns, Metadata, Params, StageContext, generator
 from curvote.curves.basis import IDENTITY
 from curvote.curves.encoding import Encoding
 from curvote.data import lookup

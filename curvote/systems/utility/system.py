@@ -19,8 +19,7 @@ from curvote.mechanisms.factory import mechanism_class
 from curvote.messages.measures import LEARNER
 from curvote.systems.common import checks as shared
 from curvote.systems.common.declarations import DATA_SET, INGEST, ROLE_PARAMS
-from curvote.systems.common.model_file import unpack_model
-from curvote.systems.common.models import linear_model, record_columns
+from curvote.systems.common.models import linear_model, record_columns, unpack_model
 from curvote.systems.common.settings import Clients
 from curvote.systems.labels.metrics import ACCURACY
 from curvote.systems.utility.inputs import make_classifier, unpack_arrays

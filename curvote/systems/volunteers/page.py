@@ -11,7 +11,7 @@ import pandas as pd
 from curvote.messages.measures import VOLUNTEERS
 from curvote.pipeline.run.results import RunView
 from curvote.report.data import Section
-from curvote.systems.direct.choice import JOINED_PROTOCOL
+from curvote.systems.direct.system import JOINED_PROTOCOL
 
 
 @dataclass(frozen=True, eq=False)

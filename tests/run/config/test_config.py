@@ -12,8 +12,8 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import editor_schema
 from curvote.pipeline.config.settings import labelled_parts
-from curvote.pipeline.config.starter import editor_schema
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain
 

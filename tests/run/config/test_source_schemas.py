@@ -10,7 +10,7 @@ import pytest
 
 from curvote.data.lookup import module
 from curvote.data.registry import DATASETS
-from curvote.pipeline.config.starter import editor_schema
+from curvote.pipeline.config.schema import editor_schema
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests.house import ROOT
 

@@ -14,9 +14,8 @@ from curvote.messages.roles import ROLES, split_roles
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import raw_files
-from curvote.pipeline.plan import identity
-from curvote.pipeline.plan.identity import Population
-from curvote.pipeline.plan.step import json_digest, lists_digest
+from curvote.pipeline.plan import step
+from curvote.pipeline.plan.step import Population, json_digest, lists_digest
 from tests import production
 
 N = 160
@@ -52,7 +51,7 @@ def people(project: Project) -> Population:
     configured = PipelinesFile(project).configure_pipeline(production.NAME)
     raw = raw_files(project, configured.pipeline, fetch=False)
     assert isinstance(raw, tuple)
-    return identity.find_people(project, configured, raw)
+    return step.find_people(project, configured, raw)
 
 
 def test_long_lists_have_the_digest_of_their_json() -> None:

@@ -11,7 +11,8 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger, back_up_ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, restore, session
+from curvote.pipeline.release import ledger_report, restore
+from curvote.pipeline.release import production as session
 from tests import plain, production
 from tests.witnessed import refused, run, witnessed
 

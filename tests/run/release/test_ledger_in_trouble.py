@@ -16,7 +16,8 @@ from curvote.base.errors import UserError
 from curvote.ledger import chain, journal
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, restore, session
+from curvote.pipeline.release import ledger_report, restore
+from curvote.pipeline.release import production as session
 from curvote.pipeline.store.artifacts import Artifact
 from tests import production
 from tests.processes import in_child

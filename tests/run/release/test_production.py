@@ -19,7 +19,8 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import expand as chain
-from curvote.pipeline.release import ledger_report, session
+from curvote.pipeline.release import ledger_report
+from curvote.pipeline.release import production as session
 from curvote.pipeline.run.planner import Selection, make_plan
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.garbage import RetentionLimits

@@ -18,7 +18,8 @@ from curvote.cli.commands.ledger import app
 from curvote.ledger import book
 from curvote.ledger.book import Ledger, back_up_ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import evidence, ledger_report, restore, session
+from curvote.pipeline.release import evidence, ledger_report, restore
+from curvote.pipeline.release import production as session
 from tests import plain, production
 from tests.ledgers import filled, says
 from tests.production import REAL

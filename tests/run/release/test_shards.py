@@ -14,8 +14,8 @@ from curvote.base.errors import InternalError
 from curvote.chain.stage import StageContext, make_all_shards, stage_functions
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import session
-from curvote.pipeline.run import blocks
+from curvote.pipeline.release import production as session
+from curvote.pipeline.run import execution
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.store.artifacts import artifact
@@ -119,16 +119,16 @@ def test_a_shard_that_is_drawn_twice_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An engine may think a worker dead that is not: what is there first stays."""
-    drawn = blocks.draw_shard
+    drawn = execution.draw_shard
 
     def twice(job: Any, unit: Any) -> None:
         drawn(job, unit)
         place, number = unit
-        before = blocks._shard_file(job, place, number).read_bytes()
+        before = execution._shard_file(job, place, number).read_bytes()
         drawn(job, unit)
-        assert blocks._shard_file(job, place, number).read_bytes() == before
+        assert execution._shard_file(job, place, number).read_bytes() == before
 
-    monkeypatch.setattr(blocks, "draw_shard", twice)
+    monkeypatch.setattr(execution, "draw_shard", twice)
     project = production.write(tmp_path, **arm("mean"))
     made = production.run(project)
     (step,) = production.releases(made)
@@ -145,7 +145,7 @@ def test_nothing_of_a_failed_release_stays(
         raise InternalError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "_merge_buckets", fails)
+        patch.setattr(execution, "_merge_buckets", fails)
         with pytest.raises(InternalError, match="on purpose"):
             production.run(project)
     assert not list((project.root / "data").glob("**/.shards-*"))
@@ -161,7 +161,7 @@ def test_shards_are_never_on_the_servers_side(
 ) -> None:
     """What is in the clients' order, or says who is asked what, is its owner's only."""
     seen: list[tuple[Path, int]] = []
-    joined = blocks._merge_buckets
+    joined = execution._merge_buckets
 
     def looked(job: Any, *rest: Any) -> Any:
         folder = Path(job.scratch)
@@ -169,7 +169,7 @@ def test_shards_are_never_on_the_servers_side(
         assert {p.suffix for p in folder.iterdir()} == {".npy", ".arrow"}
         return joined(job, *rest)
 
-    monkeypatch.setattr(blocks, "_merge_buckets", looked)
+    monkeypatch.setattr(execution, "_merge_buckets", looked)
     project = production.write(tmp_path)
     production.run(project)
     assert len(seen) == 2
@@ -191,7 +191,7 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
     shelf.mkdir(parents=True)
     shelf.chmod(0o750)
     modes: list[int] = []
-    joined = blocks._merge_buckets
+    joined = execution._merge_buckets
 
     def looked(job: Any, *rest: Any) -> Any:
         modes.append(Path(job.folder).stat().st_mode & 0o777)
@@ -200,7 +200,7 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
     def killed(_published: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(blocks, "_merge_buckets", looked)
+    monkeypatch.setattr(execution, "_merge_buckets", looked)
     with monkeypatch.context() as patch:
         patch.setattr(session, "open_to_readers", killed)
         with pytest.raises(KeyboardInterrupt):

@@ -15,11 +15,10 @@ import pytest
 from curvote.base.errors import InternalError
 from curvote.chain.stage import ROWS, Columns, Table
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run import blocks
+from curvote.pipeline.run import execution
 from curvote.pipeline.run import execution as module
-from curvote.pipeline.run.blocks import BlockWriter, read_block
 from curvote.pipeline.run.engines import Engine, Function
-from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.execution import BlockWriter, execute_step, read_block
 from tests import plain
 
 
@@ -66,17 +65,17 @@ def test_of_two_that_do_a_block_at_once_the_first_counts(
 ) -> None:
     """Whole: no table of the second stands beside those of the first."""
     step = plain.plan(project).steps[0]
-    real, twice = blocks.compute_block, []
+    real, twice = execution.compute_block, []
 
-    def both(job: blocks.Job, part: blocks.Part) -> None:
+    def both(job: execution.Job, part: execution.Part) -> None:
         real(job, part)
-        first = sorted(blocks.block_folder(Path(job.folder), part).iterdir())
+        first = sorted(execution.block_folder(Path(job.folder), part).iterdir())
         stamps = [file.stat().st_ino for file in first]
         real(job, part)
-        again = sorted(blocks.block_folder(Path(job.folder), part).iterdir())
+        again = sorted(execution.block_folder(Path(job.folder), part).iterdir())
         twice.append([file.stat().st_ino for file in again] == stamps)
 
-    monkeypatch.setattr(blocks, "compute_block", both)
+    monkeypatch.setattr(execution, "compute_block", both)
     made = execute_step(project, step, block=2)
     assert twice == [True] * 3
     assert {file.suffix for file in Path(made.path).iterdir()} == {".parquet", ".json"}
@@ -115,7 +114,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Each try on a full disk would take more of it."""
 
     def half() -> None:
-        with blocks._atomic_folder(tmp_path / "block-0-0") as folder:
+        with execution._atomic_folder(tmp_path / "block-0-0") as folder:
             (folder / "t.arrow").write_bytes(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -132,11 +131,11 @@ def test_who_is_killed_while_deleting_leaves_no_part_of_a_block(
     block.mkdir()
     (block / "t.arrow").touch()
     with monkeypatch.context() as patched:
-        patched.setattr(blocks.shutil, "rmtree", _interrupted)
+        patched.setattr(execution.shutil, "rmtree", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            blocks.delete_blocks(tmp_path)
+            execution.delete_blocks(tmp_path)
     assert not list(tmp_path.glob("block-*"))
-    blocks.delete_blocks(tmp_path)
+    execution.delete_blocks(tmp_path)
     assert not list(tmp_path.iterdir())
 
 

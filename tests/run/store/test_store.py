@@ -14,9 +14,9 @@ import pytest
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.stage import SHARED
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run import blocks
+from curvote.pipeline.run import execution
 from curvote.pipeline.run.execution import execute_step
-from curvote.pipeline.run.status import project_status
+from curvote.pipeline.run.run_object import project_status
 from curvote.pipeline.store import artifacts as store
 from curvote.pipeline.store.arrow import to_arrow, to_columns
 from curvote.pipeline.store.artifacts import artifact
@@ -50,15 +50,15 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
 ) -> None:
     """Blocks that were written are not computed again; the result is the same."""
     step = plain.plan(project).steps[0]
-    real, computed = blocks.compute_block, []
+    real, computed = execution.compute_block, []
 
-    def dies_at_the_third(job: blocks.Job, part: blocks.Part) -> None:
+    def dies_at_the_third(job: execution.Job, part: execution.Part) -> None:
         computed.append(part)
         if len(computed) == 3:
             raise KeyboardInterrupt
         real(job, part)
 
-    monkeypatch.setattr(blocks, "compute_block", dies_at_the_third)
+    monkeypatch.setattr(execution, "compute_block", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         execute_step(project, step, block=1)
     assert not artifact(project, "ingest", step.key).path.exists()

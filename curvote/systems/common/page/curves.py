@@ -1,4 +1,4 @@
-"""Page sections of clients and curves: their roles, and how a record is reduced."""
+"""Page sections of clients, curves, and a published data set: how records look."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from curvote.base.errors import InternalError
 from curvote.chain.stage import Columns
 from curvote.curves.basis import COSINES, IDENTITY
 from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS
+from curvote.data.lookup import resolve_source
 from curvote.messages.roles import ROLES, Roles, roles_of_table
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
+from curvote.report.card import Card, FeatureCard, make_card, render_card
 from curvote.report.data import FloatArray, Section, format_percent
 from curvote.report.sentences import record_word
 from curvote.systems.common.models import read_encoding
@@ -114,10 +116,8 @@ class CurveSample:
             raise InternalError(f"records of {self.who!r} are not public: not drawn")
         shape = (len(self.labels), len(self.grid))
         if self.curves.shape != shape or self.fitted.shape != shape:
-            raise InternalError(
-                f"curves {self.curves.shape}, fitted"
-                f" {self.fitted.shape}: both must be {shape}"
-            )
+            shapes = f"curves {self.curves.shape}, fitted {self.fitted.shape}"
+            raise InternalError(f"{shapes}: both must be {shape}")
         if len(self.z) != len(self.labels):
             raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
 
@@ -256,20 +256,16 @@ class Curves(Section):
         """Caption of the figure, or the reason why there is none."""
         sample = self.sample
         if sample is None:
-            why = (
-                "This report was given no volunteers' records"
-                if self.volunteers
-                else "This pipeline sets no volunteers aside"
-            )
+            why = "This pipeline sets no volunteers aside"
+            if self.volunteers:
+                why = "This report was given no volunteers' records"
             return (
                 f"No {self.record}s are shown. {why}, and nobody else's {self.record}"
                 " is public: only volunteers' or simulated records may be drawn."
             )
-        reduced = (
-            f"{_SAMPLE_WORDS[sample.who].format(record=self.record)} Each client"
-            " reduces its"
-            f" {self.record} (1) to {sample.z.shape[1]} numbers by {sample.basis} (2)"
-        )
+        words = _SAMPLE_WORDS[sample.who].format(record=self.record)
+        numbers = f"{sample.z.shape[1]} numbers by {sample.basis} (2)"
+        reduced = f"{words} Each client reduces its {self.record} (1) to {numbers}"
         if not sample.bounded:
             return (
                 f"{reduced} and scales them by {sample.rescale} (3). What it reports is"
@@ -288,9 +284,8 @@ class Curves(Section):
             return ""
         if self.clipped == 0:
             return "No value lay outside its bounds."
-        share = format_percent(self.clipped, 2)
-        lay = f"{share} % of the values lay outside their bounds"
-        return f"{lay} and were clipped to them."
+        lay = f"{format_percent(self.clipped, 2)} % of the values lay outside"
+        return f"{lay} their bounds and were clipped to them."
 
 
 def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
@@ -404,3 +399,47 @@ def _describe_record(facts: Mapping[str, Any]) -> str:
     a, b = facts["domain"]
     points, unit = len(facts["grid"]), facts["unit"]
     return f"the grid: {points} points from {a:g} to {b:g} ({unit})"
+
+
+MAX_FEATURES = 40  # features in a table
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet(Section):
+    """The card of a data set, and an SVG drawing of each class against its bounds."""
+
+    card: Card
+    svg: bytes
+
+    name: ClassVar[str] = "data"
+    place: ClassVar[str] = "data"
+
+    @property
+    def features(self) -> Sequence[FeatureCard]:
+        """The numbers of a record that are listed; an image has too many."""
+        return self.card.features[:MAX_FEATURES]
+
+    @property
+    def hidden(self) -> int:
+        """Number of features that are not listed."""
+        return len(self.card.features) - len(self.features)
+
+    @property
+    def counts(self) -> str:
+        """Number of records of each class, in words."""
+        return ", ".join(f"{name} {n:,}" for name, n in self.card.counts.items())
+
+
+def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None:
+    """Return the card of a study's data set, if its files are published."""
+    view, source = views[0], views[0].settings.source
+    dataset, parameters = resolve_source(source)
+    hidden = view.settings.production or reads_user_file(source)
+    if hidden or not dataset.files(parameters):
+        return None
+    facts = view.metadata("ingest")
+    clients = view.columns("ingest", "clients", view.place())
+    root, name = view.project.root, source["name"]
+    data_card = make_card(name, parameters, facts, clients, root=root)
+    drawings = render_card(data_card, clients, ["svg"])
+    return DataSet(data_card, drawings["svg"])

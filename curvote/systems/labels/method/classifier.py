@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from curvote.base import release_counter, validate
+from curvote.base import privacy, validate
 from curvote.base.entropy import (
     Entropy,
     RandomState,
@@ -153,7 +153,7 @@ def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> 
     return codes
 
 
-class CodeCollector(release_counter.ReleaseCounter):
+class CodeCollector(privacy.ReleaseCounter):
     """A scikit-learn class whose ``fit`` takes `Codes`, or draws them from labels.
 
     ``spent_`` is what a label of all those fits has spent, ``releases_`` and
@@ -162,7 +162,7 @@ class CodeCollector(release_counter.ReleaseCounter):
 
     alternative = "Draw codes once, by encode, and give them to PrivateSearchCV."
     spent_: Budget | None = None
-    releases_: release_counter.Counts | None = None
+    releases_: privacy.Counts | None = None
     private_: bool | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -201,7 +201,7 @@ class CodeCollector(release_counter.ReleaseCounter):
         if model.encoder != LP_2ST:
             codes = encode(labels, model.classes, model.epsilon, model.encoder, entropy)
             self._record_spending(
-                Budget(codes.epsilon), release_counter.one_release_each(len(X))
+                Budget(codes.epsilon), privacy.one_release_each(len(X))
             )
             return codes
         rounds = TwoRounds(classes[places], classes, model.epsilon, entropy)
@@ -214,7 +214,7 @@ class CodeCollector(release_counter.ReleaseCounter):
 
         batches = rounds.codes(rng.permutation(len(X)), learn_prior)
         self._record_spending(
-            Budget(next(batches).epsilon), release_counter.one_release_each(len(X))
+            Budget(next(batches).epsilon), privacy.one_release_each(len(X))
         )
         return next(batches)
 
@@ -409,7 +409,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         call with plain labels asks every label again: see ``spent_``. A
         ``sample_weight`` is a UserError.
         """
-        release_counter.refuse_weights(self, refused)
+        privacy.refuse_weights(self, refused)
         inputs = self._fit_learner(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
             self._calibrate_votes(inputs)

@@ -23,7 +23,7 @@ from curvote.base.entropy import (
     seed_sequence,
 )
 from curvote.base.errors import UserError, did_you_mean
-from curvote.base.release_counter import refuse_weights
+from curvote.base.privacy import refuse_weights
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism
 from curvote.systems.labels.codes.codes import Codes, TrueLabels

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from curvote.base import validate
 from curvote.base.entropy import Entropy, RandomState, random_sources
 from curvote.base.errors import UserError
-from curvote.base.privacy import Budget
-from curvote.base.release_counter import (
+from curvote.base.privacy import (
+    Budget,
     ReleaseCounter,
     one_release_each,
     refuse_weights,

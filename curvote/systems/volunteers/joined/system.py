@@ -12,7 +12,7 @@ from curvote.messages.measures import ERRORS
 from curvote.systems.common import checks, models
 from curvote.systems.common.declarations import COMMON_STAGES, SECTIONS
 from curvote.systems.common.tables import CLASSIFIER
-from curvote.systems.direct import choice
+from curvote.systems.direct import system
 from curvote.systems.direct.messages import MESSAGES
 from curvote.systems.direct.system import (
     AGGREGATE,
@@ -59,10 +59,10 @@ SYSTEM = System(
     main=("joined",),
     checks=checks.combine_checks(
         checks.check_test_clients,
-        choice.check_choice,
+        system.check_choice,
         classes=checks.check_many_classes,
     ),
-    resolve_parts=choice.resolve_choice,
+    resolve_parts=system.resolve_choice,
     implied_settings=JUDGED_BY_Z,
     final_model=models.decoded_model,
     production_metrics=models.count_reports,
