@@ -381,25 +381,6 @@ def floor_deployments(setting: Setting) -> list[Deployment]:
     return [raw, *decoded, *trained]
 
 
-@dataclass(frozen=True)
-class Majority:
-    """Scores of always naming the most frequent class, each in [0, 1]."""
-
-    agreement: float
-    accuracy: float | None
-    balanced_accuracy: float | None
-
-
-def majority_floor(clean: Places, labels: Places | None) -> Majority:
-    """Return the scores of the most frequent clean answer, or label."""
-    agreement = float(np.bincount(clean).max() / len(clean))
-    if labels is None:
-        return Majority(agreement, None, None)
-    counts = np.bincount(labels)
-    accuracy = float(counts.max() / len(labels))
-    return Majority(agreement, accuracy, float(1 / np.count_nonzero(counts)))
-
-
 def answers_withheld(setting: Setting) -> Places:
     """Return the model's answers with the public constants in place, (n,)."""
     return setting.answers(_with_constants(setting, setting.records))
