@@ -5,8 +5,8 @@ Run with ``python -m benchmarks.bench_utility [--full]`` and the stroke table at
 2: the printed procedure (a radius by 516,446 queries), 5,000 draws, and what the engine
 of the model knows exactly. Then what draws are worth, each against the truth of a
 network on a fine grid, or against draws alone: coverage, width, a surrogate.
-``--full`` takes as many cases as the targets are stated for. Exits with 1 where a target
-is missed.
+``--full`` takes as many cases as the targets are stated for. Exits with 1 where a
+target is missed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.papers.qcu.studies import STUDIES
 from curvote.pipeline.config.project import Project
-from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.engines.base import (
     Answers,
+    Channel,
     Draws,
     Question,
     Surface,
     choose_engine,
+    make_channel,
 )
 from curvote.systems.utility.method.engines.black_box import (
     BlackBox,
@@ -43,8 +44,8 @@ from curvote.systems.utility.method.engines.black_box import (
 )
 from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
 from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.profile import published_boxes
 from curvote.systems.utility.method.quantification import surrogate
-from curvote.systems.utility.method.robustness import published_boxes
 from tests.utility.black_boxes import grid_shares
 
 Array = NDArray[np.float64]

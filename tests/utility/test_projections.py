@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import make_channel
 from curvote.systems.utility.method.projections import (
     Coordinates,
     active_directions,

@@ -15,8 +15,8 @@ from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Law, Mixture
-from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines import base
+from curvote.systems.utility.method.engines.base import Channel
 from curvote.systems.utility.method.intervals import (
     binomial_interval,
 )
