@@ -19,8 +19,7 @@ from curvote.audit.verdict import draw_pairs
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
-from curvote.checks import loss_checks
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples, loss_checks
 from curvote.checks.loss_checks import binary_precision, lower_bound
 from curvote.checks.subject import ratio_text
 from curvote.cli.commands.audit import audit

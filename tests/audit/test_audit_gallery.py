@@ -16,7 +16,7 @@ from curvote.audit.twins.gallery import TWINS, Doubled, gallery, gallery_names
 from curvote.audit.twins.releases import COMMANDS
 from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.checks.mechanism_subject import subject_of
 from curvote.checks.subject import BROKEN
 from curvote.mechanisms import laplace, names, randomized_response

@@ -15,7 +15,7 @@ from curvote.audit import choice, message_subject, pin_answers, release, run, sh
 from curvote.audit.choice import drawing_names
 from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.checks import mechanism_checks, residuals, word_checks
-from curvote.checks.mechanism_subject import example_task
+from curvote.checks.examples import example_task
 from curvote.checks.word_checks import (
     ReplayedEntropy,
     Tape,

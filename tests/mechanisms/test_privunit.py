@@ -13,8 +13,8 @@ from scipy import integrate, stats
 from curvote.audit.message_subject import message_subject_of
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.checks import examples
 from curvote.checks import loss_checks as audit_exact
-from curvote.checks import mechanism_subject as examples
 from curvote.mechanisms import make, privunit
 from curvote.mechanisms.privunit import SMALLEST_SHARE, Cap, best_cap
 from tests.noise import ALPHA, EPSILONS, SEED, exp_oracle

@@ -16,7 +16,7 @@ import typer
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.cli import app
 from curvote.data import raw_files
 from curvote.wire.envelope import issue_record_invitations

@@ -16,7 +16,7 @@ from curvote.audit import choice
 from curvote.base.entropy import SeededEntropy
 from curvote.chain import lookup
 from curvote.chain.lookup import all_systems
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.messages.message import message_of, parse_message, payload_at
 from curvote.systems.transfer.audit import tables as servers
 from curvote.wire.envelope import Invitation, is_genuine, read_envelope, seal_message

@@ -14,7 +14,7 @@ from curvote.audit import of_task
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
-from curvote.checks.mechanism_subject import example_task as example
+from curvote.checks.examples import example_task as example
 from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding

@@ -18,7 +18,7 @@ from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding

@@ -13,7 +13,7 @@ from curvote.audit import of_task
 from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import ClientData
 from curvote.pipeline.run.results import final_model, final_views, replicate_scores

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.checks import mechanism_subject as examples
+from curvote.checks import examples
 from curvote.messages.message import ClientData, client_data, message_of
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project

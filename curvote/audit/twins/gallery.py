@@ -17,13 +17,8 @@ from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks.mechanism_subject import (
-    MORE,
-    MechanismSubject,
-    build_subject,
-    example_task,
-    subject_of,
-)
+from curvote.checks.examples import MORE, example_task
+from curvote.checks.mechanism_subject import MechanismSubject, build_subject, subject_of
 from curvote.checks.subject import BROKEN, SentSubject
 from curvote.curves.direction import class_codes
 from curvote.mechanisms.base import Mechanism

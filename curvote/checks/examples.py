@@ -1,0 +1,159 @@
+"""Examples of small mechanisms and tasks that the audit examines by default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from inspect import signature
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from curvote.base.classes import Classes
+from curvote.base.errors import UserError
+from curvote.chain.lookup import all_systems, task_class
+from curvote.chain.system import System
+from curvote.curves.basis import projection
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.base import Mechanism
+from curvote.messages.message import messages_of
+from curvote.wire.task import Task
+
+MORE = 4  # classes, where more than two are tried
+MANY = (5, 26)  # classes, of messages alone
+CODED = (2, 100)  # classes of labels, beside MORE
+
+
+def mechanism_params(
+    cls: type[Mechanism], epsilon: float, n_classes: int
+) -> dict[str, Any]:
+    """Return the example parameters of a mechanism beside epsilon.
+
+    Three numbers for each class where it asks both for numbers and for classes.
+    """
+    arguments = signature(cls).parameters.values()
+    needed = [a.name for a in arguments if a.default is a.empty]
+    values = example_params(epsilon, n_classes)
+    if {"d", "n_classes"} <= {*needed}:
+        values["d"] *= n_classes
+    return {name: values[name] for name in needed if name != "epsilon"}
+
+
+def example_params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
+    """Return the example values of mechanisms' parameters."""
+    total = n_classes * (n_classes + 1) / 2
+    return {
+        "d": 3,
+        "n_classes": n_classes,
+        "delta": 1e-5,
+        "prior": tuple(rank / total for rank in range(n_classes, 0, -1)),
+        # A unary code with a third of epsilon on the bit of the label.
+        "p": 1 / (1 + math.exp(-epsilon / 3)),
+        "q": 1 / (1 + math.exp(2 * epsilon / 3)),
+    }
+
+
+def production_messages() -> list[tuple[str, str]]:
+    """Return (protocol, message) of all messages in production.
+
+    Messages about tables are examined form by form
+    (`curvote.systems.transfer.audit.tables`), those tied to a public record are
+    `code_names`.
+    """
+    return _record_messages([system for system in all_systems() if system.production])
+
+
+def study_messages() -> list[tuple[str, str]]:
+    """Return (protocol, message) of study messages of other kinds.
+
+    What else is simulated only sends messages of a kind that is `production_messages`.
+    """
+    released = (messages_of(name)[asks] for name, asks in production_messages())
+    kinds = tuple({type(message) for message in released})
+    only = _record_messages([s for s in all_systems() if not s.production])
+    return [(p, m) for p, m in only if not isinstance(messages_of(p)[m], kinds)]
+
+
+def _record_messages(every: Iterable[System]) -> list[tuple[str, str]]:
+    """Return the systems' messages about one record."""
+    return [
+        (system.name, name)
+        for system in every
+        for name, message in system.messages.items()
+        if not message.per_record and not message.per_table
+    ]
+
+
+def code_names(counts: tuple[int, ...] = (MORE,)) -> list[str]:
+    """Return the names of messages about labels of public records.
+
+    Two rounds are simulated only, and their messages are of their own.
+    """
+    return [
+        message_name(system.name, name, k)
+        for system in all_systems()
+        for name, message in system.messages.items()
+        if message.per_record
+        for k in counts
+    ]
+
+
+def message_names() -> list[str]:
+    """Return the names of messages: ``protocol.message``, or with classes.
+
+    ``protocol.message@4`` is about so many.
+    """
+    return [*released_names(), *_names_for_counts(study_messages())]
+
+
+def released_names() -> list[str]:
+    """Return the names of messages that are released by production."""
+    return _names_for_counts(production_messages())
+
+
+def many_class_names() -> list[str]:
+    """Return the names of messages with `MANY` classes, and of codes."""
+    messages = [*production_messages(), *study_messages()]
+    return [*_names_for_counts(messages, MANY), *code_names(CODED)]
+
+
+def _names_for_counts(
+    every: Iterable[tuple[str, str]], counts: tuple[int, ...] = (2, MORE)
+) -> list[str]:
+    allowed = []
+    for (protocol, asks), k in product(every, counts):
+        message = messages_of(protocol)[asks]
+        with suppress(UserError):
+            message.check_task(example_task(protocol, asks, 1.0, k))
+            allowed.append(message_name(protocol, asks, k))
+    return allowed
+
+
+def message_name(protocol: str, asks: str, n_classes: int) -> str:
+    """Return the name of a message that is about so many classes."""
+    return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
+
+
+def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+    """Return a task that asks for one message of a protocol: of four coefficients.
+
+    Or of the code of a label, where that is asked.
+    """
+    message = messages_of(protocol)[asks]
+    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
+    classes = Classes(words)
+    named: dict[str, Any] = {"protocol": protocol, "asks": asks}
+    if message.per_record:
+        return task_class(protocol)(classes, epsilon, message.mechanism, **named)
+    onto = projection("bspline", 4, np.linspace(0, 1, 30))
+    encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
+    return message.nominal_task(Task(encoding, classes, epsilon, **named))
+
+
+def task_named(name: str, epsilon: float) -> Any:
+    """Return the task of a message's name."""
+    named, _, classes = name.partition("@")
+    protocol, asks = named.split(".")[-2:]
+    return example_task(protocol, asks, epsilon, int(classes or 2))
