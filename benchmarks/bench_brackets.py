@@ -17,12 +17,16 @@ import numpy as np
 
 from benchmarks.bench_utility import BOUNDS, Target, model, recorded, table
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.channel import make_channel
-from curvote.systems.utility.method.engines.base import Draws, Engine, Question
+from curvote.systems.utility.method.engines.base import (
+    Draws,
+    Engine,
+    Question,
+    make_channel,
+)
 from curvote.systems.utility.method.engines.branched_trees import BranchedTrees
 from curvote.systems.utility.method.engines.network import Network
 from curvote.systems.utility.method.engines.trees.engine import Trees
-from curvote.systems.utility.method.robustness import certify_box
+from curvote.systems.utility.method.profile import certify_box
 
 MECHANISMS = ("pm_01", "laplace", "k_rr", "exponential", "joint_box")
 RECORDS = 20

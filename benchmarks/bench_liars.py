@@ -33,7 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.choosing_world import DIRECTIONS, World, repeated
 from benchmarks.history import record
-from curvote.advise.scenario import STRONG, Signal
+from curvote.advise.direct import STRONG, Signal
 from curvote.client.report import (
     DirectionReporter,
     Reporter,

@@ -4,9 +4,9 @@ Run with ``python -m benchmarks.bench_utility [--full]`` and the stroke table at
 (``CURVOTE_DATA_MIRROR``). For one record of it and `pm_01` on age and bmi at a total of
 2: the printed procedure (a radius by 516,446 queries), 5,000 draws, and what the engine
 of the model knows exactly. Then what draws are worth, each against the truth of a
-network on a fine grid, or against draws alone: coverage, width, targets decided by a
-sequence, a surrogate, a shared pool. ``--full`` takes as many cases as the targets are
-stated for. Exits with 1 where a target is missed.
+network on a fine grid, or against draws alone: coverage, width, a surrogate.
+``--full`` takes as many cases as the targets are stated for. Exits with 1 where a
+target is missed.
 """
 
 from __future__ import annotations
@@ -29,24 +29,23 @@ from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.papers.qcu.studies import STUDIES
 from curvote.pipeline.config.project import Project
-from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.engines.base import (
     Answers,
+    Channel,
     Draws,
     Question,
     Surface,
     choose_engine,
+    make_channel,
 )
 from curvote.systems.utility.method.engines.black_box import (
     BlackBox,
     BlackBoxSurface,
-    decide_records,
-    draw_pool,
 )
 from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
 from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.profile import published_boxes
 from curvote.systems.utility.method.quantification import surrogate
-from curvote.systems.utility.method.robustness import published_boxes
 from tests.utility.black_boxes import grid_shares
 
 Array = NDArray[np.float64]
@@ -55,7 +54,6 @@ BOUNDS = np.array([[0.0, 1.0], [0.0, 1.2]])
 PRINTED = 516_446  # queries of a printed radius
 DRAWS = 5000
 WIDEST = 0.0145  # half of an interval of so many draws
-MOST_QUERIES = 1000  # in the mean, to decide a target that is .05 away
 TOTALS = (1.0, 2.0, 4.0)
 
 SEVEN = (
@@ -178,23 +176,6 @@ def coverage(cases: int) -> Iterator[Target]:
     yield Target(f"half width of {DRAWS} draws, the widest", half, half <= WIDEST)
 
 
-def targets(cases: int) -> Iterator[Target]:
-    """Decide agreement .8 of a network's records that are .05 away or more."""
-    known = drawn("network", cases // len(TOTALS))
-    queries, wrong = [], []
-    for epsilon in TOTALS:
-        noise = channel(epsilon)
-        truth = grid_shares(known, noise, 300)
-        far = abs(truth - 0.8) >= 0.05
-        found = decide_records(known, noise, 0.8, entropy=SeededEntropy(3))
-        queries += found.queries[far].tolist()
-        wrong += (found.side * np.sign(truth - 0.8) < 0)[far].tolist()
-    mean, bad = float(np.mean(queries)), float(np.mean(wrong))
-    what = f"{len(queries)} targets .05 away or more"
-    yield Target(f"{what}: queries in the mean", mean, mean <= MOST_QUERIES)
-    yield Target(f"{what}: wrong", bad, bad <= 0.05)
-
-
 def surrogates(records: int) -> Iterator[Target]:
     """Compare 1,000 draws beside 20,000 queries' trees with 2,000 draws alone."""
     for kind in ("logistic", "forest", "network"):
@@ -215,19 +196,6 @@ def surrogates(records: int) -> Iterator[Target]:
 def width(surface: Surface, found: Answers) -> float:
     _, low, high = agreement(surface, found)
     return float((high - low).mean())
-
-
-def shared() -> Iterator[Target]:
-    """Compare one pool of nine totals with draws of each total alone."""
-    known = drawn("network", 20)
-    noises = [channel(total) for total in (0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8)]
-    made, spent = timed(draw_pool, known, noises, Draws(500, 0.95, SeededEntropy(4)))
-    print(
-        f"pool of {made.answer.shape[1]} queries a record for 9 totals: {spent:.0f} ms"
-    )
-    alone = known.answers(noises[3], Draws(500, 0.95, SeededEntropy(5)))
-    ratio = width(known, made.answers(noises[3], Draws(500))) / width(known, alone)
-    yield Target("a total of 1.5 in a pool of 9: width against alone", ratio, ratio < 1)
 
 
 def linear() -> Iterator[Target]:
@@ -285,9 +253,9 @@ def main() -> int:
         print(f"Left out: {lacking}")
         return 0
     found = list(one_record())
-    found += [*coverage(300 if full else 60), *targets(300 if full else 60)]
+    found += coverage(300 if full else 60)
     found += forests()
-    found += [*surrogates(100 if full else 20), *shared()]
+    found += surrogates(100 if full else 20)
     found += linear()
     print(*found, sep="\n")
     return recorded("utility", found)

@@ -1,7 +1,7 @@
 """Records of a known signal, and what three protocols make of them.
 
 Coefficients are standard normal and the label is logistic in one direction of them
-(`curvote.advise.scenario`), so the error of any classifier is known without labels.
+(`curvote.advise.direct`), so the error of any classifier is known without labels.
 Public constants turn coefficients x into z = (x - centre)/scale; the true ones are 0
 and 1. Reports, votes and decoding are the library's own.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.advise.scenario import Signal
+from curvote.advise.direct import Signal
 from curvote.base.entropy import SeededEntropy
 from curvote.client.report import (
     DirectionReporter,

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.advise.scenario import Signal
+from curvote.advise.direct import Signal
 from curvote.curves.basis import orthonormal, projection
 
 Array = NDArray[np.float64]

@@ -15,21 +15,19 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from curvote.advise.direct import (
+    NO_LIES,
     SLANTS,
     Expectation,
+    Lies,
+    Signal,
     World,
     error_range,
     expect_direct,
-    honest_means,
-)
-from curvote.advise.mrma import keep_probability
-from curvote.advise.scenario import (
-    NO_LIES,
-    Lies,
-    Signal,
     hidden_signal_error,
+    honest_means,
     strengths,
 )
+from curvote.advise.mrma import keep_probability
 from curvote.base import validate
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray

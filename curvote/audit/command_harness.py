@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from typing import Any
 from unittest import mock
 
-from curvote.checks.tape import Tape, play_tape, run_in_child
+from curvote.checks.word_checks import Tape, play_tape, run_in_child
 
 COMMAND = "curvote"
 

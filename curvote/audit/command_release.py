@@ -32,7 +32,7 @@ from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import examples
-from curvote.checks.tape import ReplayedEntropy, Tape
+from curvote.checks.word_checks import ReplayedEntropy, Tape
 from curvote.client.table import Column, Form, store_form
 from curvote.ledger.account import POPULATION
 from curvote.ledger.book import Ledger

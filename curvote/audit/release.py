@@ -31,7 +31,7 @@ from curvote.chain.stage import (
 )
 from curvote.checks import examples
 from curvote.checks.subject import Finding
-from curvote.checks.tape import (
+from curvote.checks.word_checks import (
     ReplayedEntropy,
     Tape,
     WordMismatch,

@@ -25,7 +25,7 @@ from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks.residuals import check_lags, uniformity_gap
 from curvote.checks.subject import Finding
-from curvote.checks.tape import Tape
+from curvote.checks.word_checks import Tape
 from curvote.mechanisms.randomized_response import BinaryRR
 
 # Standard deviations that a rank correlation must not exceed.

@@ -17,7 +17,7 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.checks.loss_checks import exceeds_exp
 from curvote.checks.subject import Finding, OddInput, ratio_text
-from curvote.checks.tape import ReplayedEntropy, WordMismatch
+from curvote.checks.word_checks import ReplayedEntropy, WordMismatch
 from curvote.mechanisms import exact
 from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
 from curvote.mechanisms.base import (

@@ -22,7 +22,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from curvote.advise.direct import Expectation, expect_direct
+    from curvote.advise.direct import (
+        Expectation,
+        Lies,
+        Signal,
+        expect_direct,
+        strengths,
+    )
     from curvote.advise.outlook import Outlook, expect_votes, look_ahead
     from curvote.advise.planner import (
         Plan,
@@ -32,17 +38,16 @@ if TYPE_CHECKING:
         recommend,
     )
     from curvote.advise.prior import UtilityPrior
-    from curvote.advise.scenario import Lies, Signal, strengths
 else:
     __getattr__ = exports(
         __name__,
         {
             "Expectation": "curvote.advise.direct",
-            "Lies": "curvote.advise.scenario",
+            "Lies": "curvote.advise.direct",
             "Outlook": "curvote.advise.outlook",
             "Plan": "curvote.advise.planner",
             "Prediction": "curvote.advise.planner",
-            "Signal": "curvote.advise.scenario",
+            "Signal": "curvote.advise.direct",
             "UtilityPrior": "curvote.advise.prior",
             "expect_direct": "curvote.advise.direct",
             "expect_votes": "curvote.advise.outlook",
@@ -50,6 +55,6 @@ else:
             "predict": "curvote.advise.planner",
             "prior_from_weak": "curvote.advise.planner",
             "recommend": "curvote.advise.planner",
-            "strengths": "curvote.advise.scenario",
+            "strengths": "curvote.advise.direct",
         },
     )

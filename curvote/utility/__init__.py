@@ -12,13 +12,13 @@ from curvote.base.lazy import exports
 __all__ = ["Agreement", "Surrogate", "quantify", "robust_box", "surrogate"]
 
 if TYPE_CHECKING:
+    from curvote.systems.utility.method.profile import robust_box
     from curvote.systems.utility.method.quantification import (
         Agreement,
         Surrogate,
         quantify,
         surrogate,
     )
-    from curvote.systems.utility.method.robustness import robust_box
 else:
     __getattr__ = exports(
         __name__,
@@ -26,7 +26,7 @@ else:
             "Agreement": "curvote.systems.utility.method.quantification",
             "Surrogate": "curvote.systems.utility.method.quantification",
             "quantify": "curvote.systems.utility.method.quantification",
-            "robust_box": "curvote.systems.utility.method.robustness",
+            "robust_box": "curvote.systems.utility.method.profile",
             "surrogate": "curvote.systems.utility.method.quantification",
         },
     )

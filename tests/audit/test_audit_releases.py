@@ -16,7 +16,7 @@ from curvote.audit.choice import drawing_names
 from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.checks import mechanism_checks, residuals, word_checks
 from curvote.checks.examples import example_task
-from curvote.checks.tape import (
+from curvote.checks.word_checks import (
     ReplayedEntropy,
     Tape,
     WordMismatch,

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from benchmarks import bench_liars as bench
 from benchmarks.choosing_world import World, repeated, votes
+from curvote.advise.direct import Lies, hidden_signal_error
 from curvote.advise.outlook import expect_votes
-from curvote.advise.scenario import Lies, hidden_signal_error
 from curvote.base.errors import UserError
 from curvote.cli.app import app
 from curvote.mechanisms.randomized_response import BinaryRR

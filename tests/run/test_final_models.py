@@ -37,7 +37,7 @@ from curvote.pipeline.config.source import MissingFiles, raw_files
 from curvote.pipeline.run.results import RunView, final_views
 from curvote.systems.labels.metrics import ACCURACY
 from curvote.systems.transfer import settings, stages
-from curvote.systems.utility.measures import CLEAN
+from curvote.systems.utility.system import CLEAN
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from curvote.advise.direct import expect_direct
+from curvote.advise.direct import Signal, expect_direct
 from curvote.advise.outlook import expect_alone, expect_joined, make_offer
-from curvote.advise.scenario import Signal
 from curvote.base.errors import UserError
 from curvote.systems.direct.system import RECORD_WORTH, volunteer_worth
 

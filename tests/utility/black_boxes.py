@@ -6,8 +6,11 @@ import numpy as np
 
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Law
-from curvote.systems.utility.method.channel import Channel
-from curvote.systems.utility.method.engines.base import class_indices, predict_batched
+from curvote.systems.utility.method.engines.base import (
+    Channel,
+    class_indices,
+    predict_batched,
+)
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
 
 

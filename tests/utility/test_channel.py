@@ -11,7 +11,7 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.mechanisms import make
-from curvote.systems.utility.method.channel import (
+from curvote.systems.utility.method.engines.base import (
     Channel,
     Part,
     check_bounds,

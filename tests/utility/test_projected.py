@@ -9,9 +9,12 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 
 from curvote.base.entropy import SeededEntropy
-from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.deployment import Setting, make_setting
-from curvote.systems.utility.method.engines.base import Draws, choose_engine
+from curvote.systems.utility.method.engines.base import (
+    Draws,
+    choose_engine,
+    make_channel,
+)
 from curvote.systems.utility.method.profile import build_profile
 from curvote.systems.utility.method.projections import (
     direction_coordinates,

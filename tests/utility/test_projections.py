@@ -12,13 +12,12 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import make_channel
 from curvote.systems.utility.method.projections import (
     Coordinates,
     active_directions,
     coordinates_along,
     principal_coordinates,
-    selected_coordinates,
 )
 from tests.noise import SEED
 
@@ -105,7 +104,7 @@ def test_what_is_not_sent_is_predicted():
     """One feature of two that go together rebuilds the other; noise would not."""
     x = np.random.default_rng(4).normal(size=(100, 1))
     both = np.hstack([x, 3 * x + 1])
-    how = selected_coordinates(both, (0,))
+    how = coordinates_along(np.eye(2)[:, [0]], both)
     assert how.centre + how.of(both) @ how.back == pytest.approx(both)
     assert how.bounds == pytest.approx(np.array([[x.min(), x.max()]]) - x.mean())
 
@@ -179,7 +178,7 @@ def test_directions_of_what_only_answers():
         (lambda: principal_coordinates(public()[:3], 3), "3 public records"),
         (lambda: principal_coordinates(public(), 0), "ask for fewer"),
         (
-            lambda: selected_coordinates(np.ones((9, 2)), (0,)),
+            lambda: coordinates_along(np.eye(2)[:, [0]], np.ones((9, 2))),
             "the same in all public records",
         ),
         (lambda: principal_coordinates([[np.nan, 1.0]], 1), "public"),

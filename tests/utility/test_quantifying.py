@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import make_channel
 from curvote.utility import quantify, robust_box, surrogate
 from tests.utility import models_of
 

@@ -12,8 +12,12 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.channel import Channel, make_channel
-from curvote.systems.utility.method.engines.base import Draws, Question
+from curvote.systems.utility.method.engines.base import (
+    Channel,
+    Draws,
+    Question,
+    make_channel,
+)
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.quantification import (
     Surrogate,

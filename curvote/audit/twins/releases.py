@@ -37,7 +37,7 @@ from curvote.base.entropy import (
     Words,
     random_permutation,
 )
-from curvote.checks.tape import Tape, play_tape
+from curvote.checks.word_checks import Tape, play_tape
 from curvote.client import consent
 from curvote.ledger import session
 from curvote.wire import envelope

@@ -17,7 +17,7 @@ from curvote.papers.qcu import laws
 from curvote.papers.qcu.laws import our_channel
 from curvote.papers.qcu.panels import mechanism_curves
 from curvote.papers.rows import Row, completed, select
-from curvote.systems.utility.method.robustness import concentration_probability
+from curvote.systems.utility.method.profile import concentration_probability
 
 VALUE: Final = np.array([[0.5]])
 EPSILONS: Final = (2.0, 4.0, 6.0)

@@ -17,7 +17,7 @@ from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import studies
 from curvote.papers.qcu.laws import agreement, our_channel, paper_law
 from curvote.papers.rows import Row, completed, select
-from curvote.systems.utility.method import robustness
+from curvote.systems.utility.method import profile
 
 MODEL, RECORD, EPSILON = "stroke-logistic", "age 79", 2.0
 DRAWS: Final = 2000
@@ -54,10 +54,10 @@ def rows(name: str, evidence: Evidence) -> Iterator[Row]:
             printed = PRINTED.get((mechanism, setting))
             cost = _cost_row(TIMES, setting, _median_milliseconds(make))
             yield cost | {"method": mechanism, "published": printed}
-    test = robustness.query_count()
+    test = profile.query_count()
     yield _cost_row(QUERIES, "a test as published", test)
     yield _cost_row(QUERIES, "a radius as published", TESTS * test)
-    right = TESTS * robustness.query_count(robustness.OMEGA / TESTS)
+    right = TESTS * profile.query_count(profile.OMEGA / TESTS)
     yield _cost_row(QUERIES, "a radius at the stated risk", right)
     yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
     yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
@@ -74,7 +74,7 @@ def _computations(
         THEORETICAL: lambda: product_law(*map(law.law, values.T)).box(
             box.low, box.high
         ),
-        BOUND: lambda: robustness.certified_bound(channel, values, box),
+        BOUND: lambda: profile.certified_bound(channel, values, box),
         EXACT: lambda: agreement(robust_model.surface, channel),
     }
 

@@ -27,7 +27,7 @@ from curvote.papers.qcu.studies import (
     summarize_shares,
 )
 from curvote.papers.rows import Row, completed, percent, select
-from curvote.systems.utility.method.robustness import certified_bound
+from curvote.systems.utility.method.profile import certified_bound
 
 HALF: Final = {"qcu-figure-6": 0.5}  # what the exponential spends there
 # The paper states .1 for both features; the Gaussian has its own.

@@ -15,7 +15,7 @@ from curvote.papers.qcu import studies
 from curvote.papers.qcu.laws import agreement, our_channel, paper_law, printed_agreement
 from curvote.papers.rows import Row, completed, percent, select
 from curvote.systems.utility.method.engines.base import Surface
-from curvote.systems.utility.method.robustness import certify_box
+from curvote.systems.utility.method.profile import certify_box
 
 SIDES: Final = ("u from", "u to", "v from", "v to")
 OURS: Final = "ours"

@@ -18,8 +18,7 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms import base
 from curvote.mechanisms.factory import make
 from curvote.papers.qcu.studies import BOUNDS, UNIT
-from curvote.systems.utility.method.channel import Channel, Part
-from curvote.systems.utility.method.engines.base import Draws, Surface
+from curvote.systems.utility.method.engines.base import Channel, Draws, Part, Surface
 
 DELTA: Final = 0.052  # of the Gaussian, for each feature
 _SAME: Final = 1e-9  # a level that is the value itself, but for rounding

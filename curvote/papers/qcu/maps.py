@@ -17,7 +17,7 @@ from curvote.papers.qcu.studies import analyze_setting, evidence_project
 from curvote.papers.rows import Row, completed, percent, select
 from curvote.pipeline.config.project import Project
 from curvote.report import style
-from curvote.systems.utility.method.robustness import certified_bound
+from curvote.systems.utility.method.profile import certified_bound
 
 RECORD: Final = "age 79"
 MODELS: Final = ("stroke-logistic", "stroke-forest")

@@ -13,7 +13,7 @@ from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import panels as plane
 from curvote.papers.qcu import studies
 from curvote.papers.rows import Row, completed, select
-from curvote.systems.utility.method.robustness import certify_box, published_boxes
+from curvote.systems.utility.method.profile import certify_box, published_boxes
 
 LARGEST, STRAIGHT = "l-infinity", "l2"
 SEED: Final = 20240801

@@ -22,7 +22,7 @@ from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, percent
 from curvote.pipeline.config.project import Project
 from curvote.systems.utility.method.engines.base import Question, Surface, choose_engine
-from curvote.systems.utility.method.robustness import Box, certify_box
+from curvote.systems.utility.method.profile import Box, certify_box
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,7 @@ from curvote.messages.measures import AGREEMENT
 from curvote.pipeline.run.results import RunView
 from curvote.report.data import Section, format_percent
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
-from curvote.systems.utility.measures import BOUND, FLOORS, METHODS, RECOMMENDED, WORST
-from curvote.systems.utility.measures import RECOMMENDED_TABLE as CHOSEN
+from curvote.systems.utility import system
 
 
 @dataclass(frozen=True)
@@ -44,18 +43,22 @@ def gather_recommendations(
     views: Sequence[RunView], _: pd.DataFrame
 ) -> RecommendationSection | None:
     """Return the recommendations of every cell that has one."""
-    cells = [view for view in views if view.holds("report", CHOSEN.name)]
+    cells = [
+        view for view in views if view.holds("report", system.RECOMMENDED_TABLE.name)
+    ]
     if not cells:
         return None
     rows = []
     for view in cells:
-        chosen = view.columns("report", CHOSEN.name)
-        floors = [_method_agreement(view, "surface", floor.name) for floor in FLOORS]
+        chosen = view.columns("report", system.RECOMMENDED_TABLE.name)
+        floors = [
+            _method_agreement(view, "surface", floor.name) for floor in system.FLOORS
+        ]
         row = RecommendationRow(
             str(view.cell["learner"]),
             f"{view.cell['epsilon']:g}",
             str(chosen["words"][0]) or "nothing",
-            format_percent(_method_agreement(view, "report", RECOMMENDED.name)),
+            format_percent(_method_agreement(view, "report", system.RECOMMENDED.name)),
             format_percent(max(floor for floor in floors if floor is not None)),
             str(chosen["reason"][0]),
         )
@@ -80,7 +83,9 @@ def _target_lines(views: Sequence[RunView]) -> Iterator[str]:
     for learner in dict.fromkeys(view.cell["learner"] for view in views):
         cells = [view for view in views if view.cell["learner"] == learner]
         for view in sorted(cells, key=lambda view: view.cell["epsilon"]):
-            words = str(view.columns("report", CHOSEN.name)["reaches"][0])
+            words = str(
+                view.columns("report", system.RECOMMENDED_TABLE.name)["reaches"][0]
+            )
             if words:
                 yield (
                     f"{learner}: agreement {100 * target:g} % needs a total epsilon of"
@@ -93,7 +98,7 @@ def _target_lines(views: Sequence[RunView]) -> Iterator[str]:
 
 
 DISPLAYED_ROWS: Final = 5
-_DISPLAYED_METRICS: Final = (AGREEMENT, WORST, BOUND, ACCURACY, BALANCED)
+_DISPLAYED_METRICS: Final = (AGREEMENT, system.WORST, system.BOUND, ACCURACY, BALANCED)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def gather_deployments(
     """Return the best deployments of every cell that has any."""
     cells = [view for view in views if view.holds("agree") or view.holds("report")]
     rows, metrics = [], [metric.name for metric in _DISPLAYED_METRICS]
-    named = {method.name for method in METHODS}
+    named = {method.name for method in system.METHODS}
     for view in cells:
         scores = view.read("report", SCORES.name)
         unnamed = scores[(scores["replicate"] == 0) & scores["group"].isna()]

@@ -1,10 +1,13 @@
-"""Stages of utility: fit, surface, agree and report."""
+"""Stages of utility: fit, surface, agree and report, and the tables of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from math import log, sqrt
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +21,16 @@ from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.learning.learners import registry
 from curvote.messages.measures import AGREEMENT
 from curvote.messages.roles import roles_of_table
+from curvote.systems.common.model_file import pack_model, unpack_model
+from curvote.systems.labels.metrics import ACCURACY, BALANCED
+from curvote.systems.utility import system
 from curvote.systems.common.models import pack_model, unpack_model
 from curvote.systems.utility import inputs, measures, scores
 from curvote.systems.utility.method import projections
 from curvote.systems.utility.method.deployment import OUTPUT as ANSWER
 from curvote.systems.utility.method.deployment import (
     Deployment,
+    Places,
     Setting,
     floor_deployments,
     make_setting,
@@ -33,6 +40,10 @@ from curvote.systems.utility.method.engines.discriminants import Linear, LinearM
 from curvote.systems.utility.method.measurement import (
     Measurement,
     Recommendation,
+    Row,
+    fixed_answers,
+    make_rows,
+    measure_agreement,
     recommend,
 )
 from curvote.systems.utility.method.profile import (
@@ -42,13 +53,168 @@ from curvote.systems.utility.method.profile import (
 )
 from curvote.systems.utility.method.scan import Refit, list_deployments, measure
 
+Ends = tuple[float, float]
+CONFIDENCE: Final = 0.95
+_FLOORS: Final = {
+    "raw": system.WITHHOLD,
+    "decode": system.DECODED,
+    "without": system.WITHOUT,
+}
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """Row of the table ``scores``; exact values have equal ends."""
+
+    method: str
+    metric: str
+    value: float
+    lower: float
+    upper: float
+    group: str | None = None
+
+
+def score_table(scores: Iterable[ScoreRow]) -> Columns:
+    """Return the columns of the table ``scores``."""
+    rows = [*scores]
+    texts, numbers = ("method", "metric", "group"), ("value", "lower", "upper")
+    return {
+        **{n: np.array([getattr(r, n) for r in rows], dtype=object) for n in texts},
+        **{n: np.array([getattr(r, n) for r in rows], dtype=float) for n in numbers},
+    }
+
+
+def deployment_scores(
+    method: str, setting: Setting, deployment: Deployment, measurement: Measurement
+) -> Iterator[ScoreRow]:
+    """Yield every metric of a deployment, for all records and each group."""
+    for row in make_rows(setting, deployment, measurement):
+        mask = np.full(setting.n, True)
+        if row.group is not None:
+            mask = np.asarray(setting.groups == row.group)
+        labels = None if setting.labels is None else setting.labels[mask]
+        for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
+            value = getattr(row, metric)
+            if value is not None:
+                yield ScoreRow(method, metric, value, *ends, row.group)
+
+
+def _metric_ends(
+    row: Row, measurement: Measurement, labels: Places | None
+) -> dict[str, Ends]:
+    """Return the ends of each metric, by the evidence."""
+    worst = float(measurement.lower.min()), float(measurement.upper.min())
+    bound = row.bound or 0.0
+    ends = {
+        AGREEMENT.name: (row.lower, row.upper),
+        system.WORST.name: worst,
+        system.BOUND.name: (bound, bound),
+    }
+    if labels is None:
+        return ends
+    equal = np.full(len(labels), 1 / len(labels))
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    by_class = 1 / (len(classes) * counts[codes])
+    for metric, value, weights in (
+        (ACCURACY, row.accuracy or 0.0, equal),
+        (BALANCED, row.balanced_accuracy or 0.0, by_class),
+    ):
+        reach = _mean_error(measurement, weights)
+        ends[metric.name] = max(0.0, value - reach), min(1.0, value + reach)
+    return ends
+
+
+def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
+    """Return the possible error of a weighted mean of shares.
+
+    Nothing where they are exact; of plain draws the bound of Hoeffding (1963) at the
+    confidence; of anything else the widths of its intervals.
+    """
+    if not measurement.draw_count:
+        return float(weights @ (measurement.upper - measurement.lower))
+    squares = float(np.sum(weights**2)) / measurement.draw_count
+    return sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
+
+
+def floor_scores(
+    setting: Setting, profile: Profile, floor: Deployment
+) -> Iterator[ScoreRow]:
+    """Yield the scores of a floor."""
+    measurement = measure(setting, profile, floor)
+    yield from deployment_scores(_FLOORS[floor.read].name, setting, floor, measurement)
+
+
+def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
+    """Yield the scores of the model on records without noise."""
+    answers = fixed_answers(profile.clean, profile.n_classes)
+    measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
+    for score in deployment_scores(
+        system.CLEAN.name, setting, floor_deployments(setting)[0], measurement
+    ):
+        if score.metric in {ACCURACY.name, BALANCED.name}:
+            yield score
+
+
+VECTORS = ("agreement", "lower", "upper", "bound", "right", "queries")
+DeploymentResult = tuple[Deployment, str, Measurement]
+
+
+def write_deployment(deployment: Deployment) -> str:
+    """Return a deployment as JSON text."""
+    return json.dumps(asdict(deployment), sort_keys=True)
+
+
+def read_deployment(text: str) -> Deployment:
+    """Return the deployment that `write_deployment` wrote."""
+    fields = json.loads(text)
+    split = fields.pop("split")
+    return Deployment(**fields, split=None if split is None else tuple(split))
+
+
+def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
+    """Return the table ``agreed`` of deployments, descriptions and measurements."""
+    nothing, vectors = np.zeros(len(results[0][2].agreement)), {}
+    for name in VECTORS:  # (deployments, n); what is missing is 0
+        rows = [getattr(measured, name) for _, _, measured in results]
+        vectors[name] = np.stack([nothing if row is None else row for row in rows])
+    return {
+        "deployment": _text_column(
+            write_deployment(deployment) for deployment, _, _ in results
+        ),
+        "words": _text_column(text for _, text, _ in results),
+        "evidence": _text_column(measured.evidence for _, _, measured in results),
+        "drawn": np.array([m.draw_count for _, _, m in results], dtype=np.int64),
+        "bounded": np.array([m.bound is not None for _, _, m in results]),
+        **vectors,
+    }
+
+
+def _text_column(words: Iterable[str]) -> NDArray[Any]:
+    """Return texts as a column."""
+    return np.array([*words], dtype=object)
+
+
+def read_measurements(columns: Columns) -> list[DeploymentResult]:
+    """Return the deployments of a table ``agreed``, with measurements."""
+    results = []
+    for row, text in enumerate(columns["deployment"]):
+        fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
+        fields["bound"] = fields["bound"] if columns["bounded"][row] else None
+        fields["queries"] = fields["queries"].astype(np.int64)
+        fields["evidence"] = columns["evidence"][row]
+        fields["confidence"] = CONFIDENCE if fields["evidence"] == "draws" else None
+        measured = Measurement(**fields, draw_count=int(columns["drawn"][row]))
+        results.append((read_deployment(text), str(columns["words"][row]), measured))
+    return results
+
+
 Settings = dict[str, Setting]
 
 
 def sent_settings(context: StageContext) -> Settings:
     """Return the settings of the features and of each projection, by name."""
     plain = plain_setting(context)
-    settings, params = {measures.FEATURES: plain}, context.params
+    settings, params = {system.FEATURES: plain}, context.params
     for k in params["deployments.components"]:
         coordinates = projections.principal_coordinates(plain.prior, k)
         settings[f"{k} components"] = _projected_setting(plain, coordinates)
@@ -92,7 +258,7 @@ class _SourceRecords:
 
     clients: Columns
     records: FloatArray
-    columns: inputs.RecordColumns
+    columns: system.RecordColumns
     groups: NDArray[np.str_] | None = None
     refits: bool = True
 
@@ -105,14 +271,14 @@ def _read_source(context: StageContext) -> _SourceRecords:
         places = tuple(range(clients["z"].shape[1]))
         names = tuple(f"z{place + 1}" for place in places)
         bounds = np.tile([-1.0, 1.0], (len(places), 1))
-        columns = inputs.RecordColumns(names, places, places, bounds)
+        columns = system.RecordColumns(names, places, places, bounds)
         return _SourceRecords(clients, clients["z"], columns, refits=False)
     clients, record = context.rows("ingest", "clients"), context.params["record"]
     facts = context.inputs["ingest"].metadata
-    columns = inputs.record_columns(facts, record)
+    columns = system.record_columns(facts, record)
     groups, name = None, record["group"]
     if name is not None:  # as its column writes it
-        names_of_source = inputs.column_names(facts)
+        names_of_source = system.column_names(facts)
         if name not in names_of_source:
             raise UserError(f"record.group: there is no column {name}.")
         values = clients["curve"][:, names_of_source.index(name)]
@@ -129,7 +295,7 @@ def _projected_setting(plain: Setting, coordinates: projections.Coordinates) -> 
 
 def read_profile(context: StageContext, name_sent: str, setting: Setting) -> Profile:
     """Return the profile that stage ``surface`` stored for one way to send."""
-    stored = inputs.unpack_arrays(context.rows("surface", "known")["known"][0])
+    stored = system.unpack_arrays(context.rows("surface", "known")["known"][0])
     start = f"{name_sent}/"
     arrays = {
         name.removeprefix(start): array
@@ -143,11 +309,11 @@ def fit(context: StageContext) -> Rows:
     """Return the table ``estimator``: one model, fitted on the training clients."""
     clients = context.rows("ingest", "clients")
     facts = context.inputs["ingest"].metadata
-    columns = inputs.record_columns(facts, context.params["record"])
+    columns = system.record_columns(facts, context.params["record"])
     train = roles_of_table(clients, context.params, context.number)["train"]
     seed = int(context.generator("fit").integers(1 << 31))
     X, y = columns.of(clients["curve"][train]), clients["label"][train]
-    model = inputs.fit_classifier(context.params["learner"], X, y, seed)
+    model = system.fit_classifier(context.params["learner"], X, y, seed)
     return {"estimator": {"model": pack_model(model)}}
 
 
@@ -158,7 +324,7 @@ def surface(context: StageContext) -> Rows:
         # A linear model of coordinates is as cheap as one of features; all others of
         # them are drawn.
         cheap = (
-            name_sent == measures.FEATURES
+            name_sent == system.FEATURES
             or choose_engine(setting.question)[0].name == Linear.name
         )
         profile = build_profile(setting, evidence="auto" if cheap else "draws")
@@ -168,14 +334,14 @@ def surface(context: StageContext) -> Rows:
         for name_sent, profile in profiles.items()
         for name, array in profile.arrays().items()
     }
-    plain, profile = settings[measures.FEATURES], profiles[measures.FEATURES]
-    rows: list[scores.ScoreRow] = []
+    plain, profile = settings[system.FEATURES], profiles[system.FEATURES]
+    rows: list[ScoreRow] = []
     for floor in floor_deployments(plain):
-        rows += scores.floor_scores(plain, profile, floor)
-    rows += scores.clean_scores(plain, profile)
+        rows += floor_scores(plain, profile, floor)
+    rows += clean_scores(plain, profile)
     return {
-        "known": {"known": inputs.pack_arrays(arrays)},
-        SCORES.name: scores.score_table(rows),
+        "known": {"known": system.pack_arrays(arrays)},
+        SCORES.name: score_table(rows),
     }
 
 
@@ -188,14 +354,14 @@ def agree(context: StageContext) -> Rows:
             purpose = f"{name_sent} {deployment.split} {deployment.read}"
             seed = int(context.generator(purpose).integers(1 << 31))
             number, entropy = context.params["deployments.draws"], SeededEntropy(seed)
-            draws, refit = Draws(number, scores.CONFIDENCE, entropy), Refit(seed=seed)
+            draws, refit = Draws(number, CONFIDENCE, entropy), Refit(seed=seed)
             measurement = measure(setting, profile, deployment, draws, refit)
             words = deployment.describe(setting.names)
             # The shares of features, which a projection does not send, are none.
             if deployment.project:
                 deployment = replace(deployment, split=None)  # noqa: PLW2901
             results.append((deployment, words, measurement))
-    return {"agreed": scores.deployment_table(results)}
+    return {"agreed": deployment_table(results)}
 
 
 def _mechanism_deployments(
@@ -215,7 +381,7 @@ def _mechanism_deployments(
         params=params["deployments.params"].get(name),
     )
     matching = [deployment for deployment in candidates if deployment.mechanism == name]
-    if name_sent == measures.FEATURES:
+    if name_sent == system.FEATURES:
         return matching
     alone = len(setting.sensitive) == 1
     fit = (deployment for deployment in matching if deployment.split is None or alone)
@@ -224,12 +390,12 @@ def _mechanism_deployments(
 
 def report(context: StageContext) -> Rows:
     """Return the tables ``scores`` and ``recommended`` of one total epsilon."""
-    setting, params = sent_settings(context)[measures.FEATURES], context.params
-    profile = read_profile(context, measures.FEATURES, setting)
+    setting, params = sent_settings(context)[system.FEATURES], context.params
+    profile = read_profile(context, system.FEATURES, setting)
     sent_results: list[tuple[Deployment, str, Measurement]] = []
     for name in context.inputs:
         if name.startswith("agree@"):
-            sent_results += scores.read_measurements(context.rows(name, "agreed"))
+            sent_results += read_measurements(context.rows(name, "agreed"))
     answer = Deployment(ANSWER, params["epsilon"])
     free_results = [
         (deployment, measure(setting, profile, deployment))
@@ -240,43 +406,43 @@ def report(context: StageContext) -> Rows:
     choose = partial(recommend, setting, profile, scan, seed=params["seed"])
     best, target = choose(epsilon=params["epsilon"]), params["deployments.target"]
     reached = None if target is None else choose(target=target)
-    rows: list[scores.ScoreRow] = []
-    named = {measures.OUTPUT.name: free_results[-1]}
+    rows: list[ScoreRow] = []
+    named = {system.OUTPUT.name: free_results[-1]}
     for deployment, words, measured in sent_results:
-        rows += scores.deployment_scores(words, setting, deployment, measured)
+        rows += deployment_scores(words, setting, deployment, measured)
         # The first that the pipeline names has a name, not the best: a choice would
         # flatter.
         if deployment.read == "raw" and not deployment.project:
             if deployment.split is None:
-                named.setdefault(measures.VECTOR_METHOD.name, (deployment, measured))
+                named.setdefault(system.VECTOR_METHOD.name, (deployment, measured))
             elif len(set(deployment.split)) == 1:
-                named.setdefault(measures.EQUAL.name, (deployment, measured))
+                named.setdefault(system.EQUAL.name, (deployment, measured))
     for name, (deployment, measured) in named.items():
-        rows += scores.deployment_scores(name, setting, deployment, measured)
+        rows += deployment_scores(name, setting, deployment, measured)
     rows += _recommended_scores(best)
     chosen = best.deployment
     texts = {
-        "deployment": "" if chosen is None else scores.write_deployment(chosen),
+        "deployment": "" if chosen is None else write_deployment(chosen),
         "words": _recommended_words(setting, best),
         "reason": best.reason,
         "reaches": _recommended_words(setting, reached),
     }
     recommended = {key: np.array([text], dtype=object) for key, text in texts.items()}
-    return {SCORES.name: scores.score_table(rows), "recommended": recommended}
+    return {SCORES.name: score_table(rows), "recommended": recommended}
 
 
-def _recommended_scores(best: Recommendation) -> Iterator[scores.ScoreRow]:
+def _recommended_scores(best: Recommendation) -> Iterator[ScoreRow]:
     """Yield the scores of the half of the records that chose nothing."""
     row = best.row
     if row is None:
         return
-    for metric in measures.METRICS:
+    for metric in system.METRICS:
         value = getattr(row, metric.name)
         if value is not None:
             ends = value, value
             if metric is AGREEMENT:
                 ends = row.lower, row.upper
-            yield scores.ScoreRow(measures.RECOMMENDED.name, metric.name, value, *ends)
+            yield ScoreRow(system.RECOMMENDED.name, metric.name, value, *ends)
 
 
 def _recommended_words(setting: Setting, advice: Recommendation | None) -> str:

@@ -1,40 +1,256 @@
-"""System `utility`: settings, their checks, stages, and notes on each model."""
+"""System `utility`: inputs, measures, settings, their checks, stages and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from curvote.base import validate
 from curvote.base.errors import Problem, UserError
+from curvote.base.validate import FloatArray
 from curvote.chain.axis import EPSILON, Axis, PipelineSettings
-from curvote.chain.measure import SCORES
+from curvote.chain.measure import SCORES, Look, Method, Metric
 from curvote.chain.settings import Epsilons, Strict, WholeNumber
-from curvote.chain.stage import Stage
+from curvote.chain.stage import FILE, TEXT, VECTOR, Metadata, Stage, Table
 from curvote.chain.system import System, View
+from curvote.curves.columns import grid_names
 from curvote.mechanisms.factory import mechanism_class
-from curvote.messages.measures import LEARNER
+from curvote.messages.measures import AGREEMENT, LEARNER
 from curvote.systems.common import checks as shared
+from curvote.systems.common import models as final_models
 from curvote.systems.common.declarations import DATA_SET, INGEST, ROLE_PARAMS
+from curvote.systems.common.model_file import unpack_model
 from curvote.systems.common.models import linear_model, record_columns, unpack_model
 from curvote.systems.common.settings import Clients
-from curvote.systems.labels.metrics import ACCURACY
-from curvote.systems.utility.inputs import make_classifier, unpack_arrays
-from curvote.systems.utility.inputs import record_columns as asked_of
-from curvote.systems.utility.measures import (
-    AGREED,
-    CLEAN,
-    FEATURES,
-    METHODS,
-    METRICS,
-    MODEL,
-    PROFILES,
-    RECOMMENDED,
+from curvote.systems.labels.metrics import ACCURACY, BALANCED
+
+ALL: Final = "all"
+
+
+@dataclass(frozen=True)
+class RecordColumns:
+    """Names and indices of the columns, (D,); ``sensitive`` index into these."""
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    sensitive: tuple[int, ...]
+    bounds: FloatArray
+
+    def of(self, records: FloatArray) -> FloatArray:
+        """Return the model's columns of the source's records."""
+        return np.asarray(records[:, list(self.places)], dtype=np.float64)
+
+
+def record_columns(metadata: Metadata, record: Mapping[str, Any]) -> RecordColumns:
+    """Return the columns named by a pipeline; a wrong name is a UserError."""
+    names_of_source = column_names(metadata)
+    names = tuple(record["features"] or names_of_source)
+    places = tuple(_column_index(names_of_source, name, "features") for name in names)
+    noised = names if record["sensitive"] == ALL else tuple(record["sensitive"])
+    sensitive = tuple(_column_index(names, name, "sensitive") for name in noised)
+    for name in record["bounds"]:
+        _column_index(noised, name, "bounds")
+    bounds, features = [], metadata.get("features")
+    for name in noised:
+        ends = record["bounds"].get(name)
+        if not ends:
+            if not features:
+                why = f"state the bounds of {name}: the source has no public ones."
+                raise UserError(f"record: {why}", where=("record", "bounds"))
+            feature = features[names_of_source.index(name)]
+            ends = feature["lower"], feature["upper"]
+        bounds.append(ends)
+    return RecordColumns(names, places, sensitive, np.array(bounds, dtype=np.float64))
+
+
+def column_names(metadata: Metadata) -> list[str]:
+    """Return the names of the source's columns: features, or the grid."""
+    named = [entry["name"] for entry in metadata.get("features") or ()]
+    return named or grid_names(metadata["grid"])
+
+
+def _column_index(names: Sequence[str], name: str, key: str) -> int:
+    """Return the index of a column; an unknown name is a UserError."""
+    validate.one_of(list(names), **{f"record.{key}": name})
+    return list(names).index(name)
+
+
+# Only code of these packages is run: a path is a text from a file.
+ALLOWED_PACKAGES: Final = ("sklearn.",)
+
+
+def make_classifier(spec: Mapping[str, Any], seed: int) -> Any:
+    """Return the unfitted classifier of ``models``; without any a UserError.
+
+    One that draws gets ``seed``, unless its parameters name one.
+    """
+    from sklearn.base import is_classifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    path = spec["path"]
+    kind = _find_class(path)
+    try:
+        model = kind(**spec["params"])
+    except TypeError as error:
+        raise UserError(f"{path}: {error}.") from None
+    if not is_classifier(model):
+        raise UserError(f"{path} is no classifier.")
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=seed)
+    scaled = spec["scale"] == "standard"
+    return make_pipeline(StandardScaler(), model) if scaled else model
+
+
+def _find_class(path: str) -> Any:
+    """Return the class at a path of an allowed package."""
+    module, _, name = path.rpartition(".")
+    if not path.startswith(ALLOWED_PACKAGES):
+        packages = ", ".join(f"{package}..." for package in ALLOWED_PACKAGES)
+        raise UserError(f"{path}: a model is named by its path, {packages}")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UserError(f"{path}: there is no such class.") from None
+
+
+def fit_classifier(
+    spec: Mapping[str, Any], X: FloatArray, y: NDArray[np.int64], seed: int
+) -> Any:
+    """Return the classifier fitted on records (n, D) and class indices (n,)."""
+    return make_classifier(spec, seed).fit(X, y)
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as a column of one uncompressed file without times."""
+    buffer = BytesIO()
+    np.savez(buffer, allow_pickle=False, **{n: arrays[n] for n in sorted(arrays)})
+    return np.array([buffer.getvalue()], dtype=object)
+
+
+def unpack_arrays(data: bytes) -> Arrays:
+    """Return the arrays of a packed file."""
+    with np.load(BytesIO(data), allow_pickle=False) as read:
+        return {name: read[name] for name in read.files}
+
+
+# What is sent without any projection: the features themselves.
+FEATURES = ""
+
+WORST: Final = Metric(
+    "worst",
+    "agreement of the worst {record}",
+    better="higher",
+    figure=False,
+    words="Least agreement among the {record}s",
 )
-from curvote.systems.utility.measures import RECOMMENDED_TABLE as CHOSEN
+BOUND: Final = Metric(
+    "bound",
+    "box bound on agreement",
+    better="higher",
+    figure=False,
+    words="Chance that the noise stays in a box in which the answer never changes",
+)
+METRICS: Final = (AGREEMENT, WORST, BOUND, ACCURACY, BALANCED)
+
+RECOMMENDED: Final = Method(
+    "recommended",
+    "recommended",
+    "What does best on one half of the records, measured on the other half.",
+    Look("#0072b2", "o", width=2.4, size=6, above=6),
+    rank=900,
+)
+EQUAL: Final = Method(
+    "equal split",
+    "equal split",
+    "The first mechanism of the pipeline on each feature, with an equal share.",
+    Look("#d55e00", "s"),
+    rank=901,
+)
+VECTOR_METHOD: Final = Method(
+    "jointly",
+    "jointly",
+    "The first mechanism of the pipeline that takes a record as a whole.",
+    Look("#009e73", "^"),
+    rank=902,
+)
+OUTPUT: Final = Method(
+    "output",
+    "own answer",
+    "The client runs the model and randomises its answer.",
+    Look("#7f52a3", "D", "--"),
+    rank=903,
+)
+_floor = partial(Method, reference=True, free=True)
+WITHHOLD: Final = _floor(
+    "withhold",
+    "nothing sent",
+    "A public value stands in the place of each sensitive feature: epsilon 0.",
+    Look("#22262b", "", (0, (1, 2)), width=1.6, above=2),
+    rank=990,
+)
+DECODED: Final = _floor(
+    "withhold decoded",
+    "nothing, decoded",
+    "The likeliest answer given the other features and public records: epsilon 0.",
+    Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
+    rank=991,
+)
+WITHOUT: Final = _floor(
+    "without",
+    "trained without",
+    "A model trained without the sensitive features: epsilon 0.",
+    Look("#8a6d3b", "", (0, (6, 2, 1, 2)), width=1.4, above=2),
+    rank=992,
+)
+CLEAN: Final = Method(
+    "clean answers",
+    "clean answers",
+    "The model on records without noise: no privacy.",
+    Look("#9aa3ad", "", "-", width=1.2, above=2),
+    rank=993,
+    reference=True,
+)
+FLOORS: Final = (WITHHOLD, DECODED, WITHOUT)
+METHODS: Final = (RECOMMENDED, EQUAL, VECTOR_METHOD, OUTPUT, *FLOORS, CLEAN)
+
+
+_STUDY: Final = "client (study)"
+MODEL: Final = Table("estimator", {"model": FILE}, side=_STUDY, unit="classifier")
+# What an engine knows of the model around each record, in one file.
+PROFILES: Final = Table("known", {"known": FILE}, side=_STUDY, unit="record")
+# One row a deployment; the vectors have an entry for each record.
+AGREED: Final = Table(
+    "agreed",
+    {
+        **dict.fromkeys(("deployment", "words", "evidence"), TEXT),
+        "drawn": "int64",
+        "bounded": "bool",
+        **dict.fromkeys(
+            ("agreement", "lower", "upper", "bound", "right", "queries"), VECTOR
+        ),
+    },
+    side=_STUDY,
+    unit="score",
+)
+RECOMMENDED_TABLE: Final = Table(
+    "recommended",
+    dict.fromkeys(("deployment", "words", "reason", "reaches"), TEXT),
+    side=_STUDY,
+    unit="score",
+)
+
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -197,15 +413,15 @@ def final_model(view: View) -> RecordClassifier:
 
     facts = view.metadata("ingest")
     model = unpack_model(view.columns("fit", "estimator")["model"][0])
-    places = list(asked_of(facts, view.setting("record")).places)
-    names = record_columns(view, "ingest")
+    places = list(record_columns(facts, view.setting("record")).places)
+    names = final_models.record_columns(view, "ingest")
     return RecordClassifier(names, places, model, list(facts["classes"]))
 
 
 def final_rule(view: View) -> CurveClassifier:
     """Return the rule on coefficients of the first repetition, as one of raw curves."""
     model = unpack_model(view.columns("fit", "estimator")["model"][0])
-    return linear_model(view, (model.weights, float(model.intercept)))
+    return final_models.linear_model(view, (model.weights, float(model.intercept)))
 
 
 _STAGES: Final = "curvote.systems.utility"
@@ -268,7 +484,7 @@ REPORT = _stage(
         *(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     ),
     plugins=(ENGINES,),
-    tables=(SCORES, CHOSEN),
+    tables=(SCORES, RECOMMENDED_TABLE),
 )
 UTILITY_SECTIONS: Final = (
     "curvote.systems.utility.page:gather_recommendations",

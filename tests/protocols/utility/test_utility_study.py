@@ -12,7 +12,7 @@ from curvote.mechanisms.factory import make
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import final_views, mean_scores, run_notes
 from curvote.pipeline.store.records import RunRecord
-from curvote.systems.utility.measures import FLOORS, OUTPUT, RECOMMENDED
+from curvote.systems.utility.system import FLOORS, OUTPUT, RECOMMENDED
 from tests import plain, quantified
 
 QUANTITIES = {"agreement", "worst", "bound", "accuracy", "balanced_accuracy"}

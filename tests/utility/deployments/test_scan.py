@@ -14,7 +14,6 @@ from curvote.systems.utility.method.deployment import (
     deployment_channel,
     floor_deployments,
     level_count,
-    majority_floor,
 )
 from curvote.systems.utility.method.engines.base import Draws
 from curvote.systems.utility.method.scan import (
@@ -165,17 +164,6 @@ def test_levels_grow_with_epsilon_within_their_bounds():
     found = [level_count(epsilon) for epsilon in (0.01, 1.0, 2.0, 4.0, 20.0)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (2, 101)
-
-
-def test_the_majority_stands_beside():
-    """Always naming the most frequent class; balanced accuracy of one class of two."""
-    found = majority_floor(np.array([0, 0, 1, 0]), np.array([1, 1, 0, 1]))
-    assert (found.agreement, found.accuracy, found.balanced_accuracy) == (
-        0.75,
-        0.75,
-        0.5,
-    )
-    assert majority_floor(np.array([0, 1, 1]), None).accuracy is None
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,17 @@ from scipy.stats import binom
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.channel import (
-    Channel,
-    make_channel,
-    withheld_channel,
-)
 from curvote.systems.utility.method.engines import black_box
 from curvote.systems.utility.method.engines.base import (
     MOST_ROWS,
     Answers,
+    Channel,
     Draws,
     Question,
+    make_channel,
     predict_batched,
     predict_indices,
+    withheld_channel,
 )
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.intervals import mean_share_interval

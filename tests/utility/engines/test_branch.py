@@ -4,23 +4,21 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms.base import atomic_law, product_law
-from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import make_channel
 from curvote.systems.utility.method.engines.branch import (
     Oracle,
     Search,
     Verdict,
+    box_shares,
+    bracket_from_certain,
     cut_points,
     judge_boxes,
     make_snap,
     mass_weigher,
-    root_boxes,
-    volume_weigher,
-)
-from curvote.systems.utility.method.engines.branched import (
-    box_shares,
-    bracket_from_certain,
     reference_law,
+    root_boxes,
     stop_when_narrow,
+    volume_weigher,
 )
 
 BOUNDS = np.array([[0.0, 1.0], [-2.0, 3.0]])

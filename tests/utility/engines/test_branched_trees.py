@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.engines import branched_trees
-from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.engines.base import Draws, make_channel
 from curvote.systems.utility.method.engines.branched_trees import (
     BranchedTrees,
     tree_bounds,

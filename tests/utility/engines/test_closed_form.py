@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from curvote.systems.utility.method.engines.base import Question, choose_engine
 from curvote.systems.utility.method.engines.discriminants import ClosedForm
-from curvote.systems.utility.method.robustness import certify_box
+from curvote.systems.utility.method.profile import certify_box
 from tests.utility import models_of
 from tests.utility.engines.scores.laws_of import MECHANISMS, answers, errors
 

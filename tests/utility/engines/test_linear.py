@@ -8,13 +8,14 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 from curvote.mechanisms import make
-from curvote.systems.utility.method.channel import (
+from curvote.systems.utility.method.engines.base import (
     Channel,
+    Draws,
     Part,
+    Question,
     make_channel,
     withheld_channel,
 )
-from curvote.systems.utility.method.engines.base import Draws, Question
 from curvote.systems.utility.method.engines.discriminants import Linear
 from curvote.systems.utility.method.engines.scores import bracket_positive
 from tests.utility import models_of

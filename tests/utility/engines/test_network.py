@@ -8,10 +8,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from curvote.base.entropy import SeededEntropy
-from curvote.systems.utility.method.channel import make_channel
-from curvote.systems.utility.method.engines import branched as surfaces
+from curvote.systems.utility.method.engines import branch as surfaces
 from curvote.systems.utility.method.engines import network
-from curvote.systems.utility.method.engines.base import Answers, Draws, Question
+from curvote.systems.utility.method.engines.base import (
+    Answers,
+    Draws,
+    Question,
+    make_channel,
+)
 from curvote.systems.utility.method.engines.network import (
     RELAXATIONS,
     Network,

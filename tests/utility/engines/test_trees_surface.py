@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
-from curvote.systems.utility.method.channel import make_channel
-from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.engines.base import Draws, make_channel
 from curvote.systems.utility.method.engines.trees import engine
 from curvote.systems.utility.method.engines.trees.engine import Trees
 from tests.utility.models_of import DATA

@@ -58,10 +58,3 @@ def test_rare_differences_need_fewer_draws() -> None:
     alone = np.subtract(*intervals.binomial_interval(1400, 2000, 0.95)[::-1])
     assert high - low < 0.9 * alone
     assert low < 0 < high
-
-
-def test_average_adds_the_rates_of_all_records() -> None:
-    """The mean difference lies inside, narrowly."""
-    low, high = intervals.mean_difference_interval([3, 0, 5], [0, 4, 1], 1000, 0.95)
-    assert low < (8 - 5) / 3000 < high
-    assert high - low < 0.01

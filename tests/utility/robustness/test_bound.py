@@ -8,8 +8,8 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.base import Mixture
-from curvote.systems.utility.method.channel import Channel, Part, make_channel
-from curvote.systems.utility.method.robustness import (
+from curvote.systems.utility.method.engines.base import Channel, Part, make_channel
+from curvote.systems.utility.method.profile import (
     Box,
     TrialRule,
     box_by_trials,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from curvote.systems.utility.method.robustness import SIDE_PRECISION, Box, certify_box
+from curvote.systems.utility.method.profile import SIDE_PRECISION, Box, certify_box
 from tests.utility.robustness.fakes import Fake, half_space, surface
 
 BOUNDS = np.array([[0.0, 100.0], [-3.0, 1.0], [0.0, 1e-3]])

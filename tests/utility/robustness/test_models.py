@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
-from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.engines.base import (
     Draws,
     Question,
     Surface,
     choose_engine,
+    make_channel,
     predict_batched,
 )
-from curvote.systems.utility.method.robustness import (
+from curvote.systems.utility.method.profile import (
     Box,
     certified_bound,
     certify_box,

@@ -16,13 +16,7 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism, VectorMechanism
 from curvote.mechanisms.factory import mechanism_class
-from curvote.systems.utility.method import channel
-from curvote.systems.utility.method.engines.base import (
-    Question,
-    class_indices,
-    classes_of,
-    predict_batched,
-)
+from curvote.systems.utility.method.engines import base
 
 Places = NDArray[np.int64]
 # Rows that a model is asked for at once: 100 columns of them are 200 MB.
@@ -75,9 +69,9 @@ class Setting:
         return tuple(self.features[place] for place in self.sensitive)
 
     @property
-    def question(self) -> Question:
+    def question(self) -> base.Question:
         """Question for an engine."""
-        return Question(self.model, self.records, self.sensitive, self.bounds)
+        return base.Question(self.model, self.records, self.sensitive, self.bounds)
 
     @property
     def values(self) -> FloatArray:
@@ -104,12 +98,16 @@ class Setting:
     @cached_property
     def classes(self) -> NDArray[Any]:
         """Classes of the model, by index."""
-        return classes_of(self.model, predict_batched(self.model, self.records))
+        return base.classes_of(
+            self.model, base.predict_batched(self.model, self.records)
+        )
 
     def answers(self, records: FloatArray, model: Any = None) -> Places:
         """Return answers as class indices, of another ``model`` if given."""
-        predictions = predict_batched(self.model if model is None else model, records)
-        return class_indices(self.classes, predictions)
+        predictions = base.predict_batched(
+            self.model if model is None else model, records
+        )
+        return base.class_indices(self.classes, predictions)
 
     def put(self, records: FloatArray) -> NDArray[np.uint16]:
         """Return the answers with each public record's sensitive values in place.
@@ -345,10 +343,10 @@ def level_count(epsilon: float) -> int:
 
 def deployment_channel(
     setting: Setting, deployment: Deployment, *, clip: bool | None = None
-) -> channel.Channel:
+) -> base.Channel:
     """Return the channel between record and model; ``clip`` overrules."""
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return channel.withheld_channel(setting.bounds, setting.fill_value)
+        return base.withheld_channel(setting.bounds, setting.fill_value)
     s = len(setting.sensitive)
     params = dict(deployment.params)
     if deployment.delta:
@@ -356,7 +354,7 @@ def deployment_channel(
     if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
         largest = max(deployment.split or [1 / s])
         params.setdefault("n_classes", level_count(deployment.epsilon * largest))
-    return channel.make_channel(
+    return base.make_channel(
         deployment.mechanism,
         epsilon=deployment.epsilon,
         bounds=setting.bounds,
@@ -379,25 +377,6 @@ def floor_deployments(setting: Setting) -> list[Deployment]:
     decoded = [replace(raw, read="decode")] if setting.public is not None else []
     trained = [replace(raw, read="without")] if setting.train is not None else []
     return [raw, *decoded, *trained]
-
-
-@dataclass(frozen=True)
-class Majority:
-    """Scores of always naming the most frequent class, each in [0, 1]."""
-
-    agreement: float
-    accuracy: float | None
-    balanced_accuracy: float | None
-
-
-def majority_floor(clean: Places, labels: Places | None) -> Majority:
-    """Return the scores of the most frequent clean answer, or label."""
-    agreement = float(np.bincount(clean).max() / len(clean))
-    if labels is None:
-        return Majority(agreement, None, None)
-    counts = np.bincount(labels)
-    accuracy = float(counts.max() / len(labels))
-    return Majority(agreement, accuracy, float(1 / np.count_nonzero(counts)))
 
 
 def answers_withheld(setting: Setting) -> Places:

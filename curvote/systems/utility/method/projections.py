@@ -131,15 +131,6 @@ def principal_coordinates(
     return coordinates_along(components.components_.T, values, cover=cover)
 
 
-def selected_coordinates(public: ArrayLike, places: tuple[int, ...]) -> Coordinates:
-    """Return some of the features themselves; the others are rebuilt from them.
-
-    ``places`` are among the sensitive features, in ``public`` (m, s).
-    """
-    values = validate.finite(public=public)
-    return coordinates_along(np.eye(values.shape[1])[:, list(places)], values)
-
-
 def active_directions(
     model: Any, public: ArrayLike, sensitive: Sequence[int]
 ) -> FloatArray:

@@ -14,7 +14,6 @@ from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method import intervals
-from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.deployment import (
     Deployment,
     ReadMode,
@@ -24,6 +23,7 @@ from curvote.systems.utility.method.deployment import (
     make_setting,
 )
 from curvote.systems.utility.method.engines import base
+from curvote.systems.utility.method.engines.base import Channel
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.profile import (
     EvidenceWanted,

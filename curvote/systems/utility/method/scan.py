@@ -20,7 +20,6 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism, Law, Mixture
 from curvote.mechanisms.factory import mechanism_class, names
 from curvote.mechanisms.randomized_response import KRR
-from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.deployment import (
     NO_TRAIN,
     OUTPUT,
@@ -33,7 +32,7 @@ from curvote.systems.utility.method.deployment import (
     floor_deployments,
     is_vector,
 )
-from curvote.systems.utility.method.engines.base import Answers, Draws, make_engine
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.trees.engine import cell_counts
 from curvote.systems.utility.method.intervals import binomial_interval
 from curvote.systems.utility.method.measurement import (
@@ -42,8 +41,11 @@ from curvote.systems.utility.method.measurement import (
     fixed_answers,
     measure_agreement,
 )
-from curvote.systems.utility.method.profile import Profile
-from curvote.systems.utility.method.robustness import certified_bound, published_claim
+from curvote.systems.utility.method.profile import (
+    Profile,
+    certified_bound,
+    published_claim,
+)
 
 # A bin is so many times narrower than the middle half of the noise.
 FINENESS = 12
@@ -129,8 +131,12 @@ _LEAST = 1e-300
 
 
 def decode_draws(
-    setting: Setting, profile: Profile, link: Channel, prior: Mixture, draws: Draws
-) -> Answers:
+    setting: Setting,
+    profile: Profile,
+    link: base.Channel,
+    prior: Mixture,
+    draws: base.Draws,
+) -> base.Answers:
     """Return the decoded answers' shares of at most `MOST_DRAWS` draws a record.
 
     Fewer, 20 at least, where records, public points and numbers sent are many. Each
@@ -160,7 +166,7 @@ def decode_draws(
         counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
     low, high = binomial_interval(counts, number, draws.confidence)
     queries = np.full(setting.n, profile.votes.shape[1], dtype=np.int64)
-    return Answers(counts / number, low, high, "draws", queries, number)
+    return base.Answers(counts / number, low, high, "draws", queries, number)
 
 
 @dataclass(frozen=True)
@@ -248,8 +254,8 @@ def _bin_law(law: Mixture, places: Sequence[int], cuts: Sequence[FloatArray]) ->
 
 
 def decode(
-    setting: Setting, profile: Profile, deployment: Deployment, draws: Draws
-) -> Answers:
+    setting: Setting, profile: Profile, deployment: Deployment, draws: base.Draws
+) -> base.Answers:
     """Return the decoded answers' shares, exact for up to two sent features."""
     link = deployment_channel(setting, deployment, clip=False)
     places = [place for part in link.parts for place in part.places]
@@ -361,9 +367,9 @@ def retrain(
     setting: Setting,
     profile: Profile,
     deployment: Deployment,
-    draws: Draws,
+    draws: base.Draws,
     refit: Refit,
-) -> Answers:
+) -> base.Answers:
     """Return the answers of the model fitted again on data noised alike.
 
     Evidence is the engine's own where its surface is cheap, else drawn. It is about
@@ -382,7 +388,7 @@ def retrain(
     if profile.engine == "trees":
         sample = replace(question, records=setting.records[:_SAMPLE_RECORDS])
         cheap = float(cell_counts(sample).mean()) <= MOST_CELLS
-    engine = make_engine(profile.engine if cheap else "black_box")
+    engine = base.make_engine(profile.engine if cheap else "black_box")
     return engine.surface(question).answers(link, draws)
 
 
@@ -403,7 +409,7 @@ def _can_carry(name: str, d: int, delta: float) -> bool:
     if issubclass(mechanism_class(name), LabelMechanism):
         needs["n_classes"] = 3
     try:
-        link = make_channel(
+        link = base.make_channel(
             name, epsilon=1.0, bounds=bounds, fill_value=middle[0], **needs
         )
         # Outputs are to be numbers like the inputs, not codes.
@@ -470,7 +476,7 @@ def measure(
     setting: Setting,
     profile: Profile,
     deployment: Deployment,
-    draws: Draws | None = None,
+    draws: base.Draws | None = None,
     refit: Refit | None = None,
 ) -> Measurement:
     """Return the effect of a deployment on each record.
@@ -478,7 +484,7 @@ def measure(
     ``draws`` says how evidence is drawn where it must be; ``refit`` how models
     are fitted again. A deployment that is none for the setting is a UserError.
     """
-    how = Draws() if draws is None else draws
+    how = base.Draws() if draws is None else draws
     check_deployment(deployment, setting)
     answers = _deployment_answers(setting, profile, deployment, how, refit or Refit())
     measured = measure_agreement(answers, profile.clean, setting.labels, how.confidence)
@@ -499,9 +505,9 @@ def _deployment_answers(
     setting: Setting,
     profile: Profile,
     deployment: Deployment,
-    draws: Draws,
+    draws: base.Draws,
     refit: Refit,
-) -> Answers:
+) -> base.Answers:
     """Return the answers' shares by the way of reading."""
     if deployment.free:
         if deployment.read == "decode":

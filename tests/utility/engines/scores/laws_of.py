@@ -10,8 +10,7 @@ from scipy import special
 
 from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms.base import Mixture, continuous_law, product_law
-from curvote.systems.utility.method.channel import make_channel
-from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.engines.base import Draws, make_channel
 from tests.noise import SEED
 
 # Every mechanism that has a law for two features, with what it needs.

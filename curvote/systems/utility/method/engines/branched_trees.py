@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines import branched
+from curvote.systems.utility.method.engines import branch
 from curvote.systems.utility.method.engines.base import (
     Engine,
     Front,
@@ -41,7 +41,7 @@ MOST_LEAVES = 1 << 12
 MOST_LEAVES_TIMES_RECORDS = 1 << 19
 # Boxes times leaves that are looked at together.
 BATCH_NUMBERS = 1 << 21
-EFFORT = branched.Effort(most=1 << 14)
+EFFORT = branch.Effort(most=1 << 14)
 
 
 @dataclass(frozen=True)
@@ -232,9 +232,9 @@ class BranchedTrees(Engine):
         """Return the surface around the records; UserError if refused."""
         clean = predict_indices(question.model, question.records)
         oracle = tree_bounds(question, *require_trees(question))
-        return branched.branch_surface(question, oracle, clean, EFFORT)
+        return branch.branch_surface(question, oracle, clean, EFFORT)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
         oracle = tree_bounds(question, *require_trees(question))
-        return branched.restore_branched(question, oracle, arrays, EFFORT)
+        return branch.restore_branched(question, oracle, arrays, EFFORT)

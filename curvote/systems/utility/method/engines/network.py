@@ -13,18 +13,13 @@ from scipy.special import expit
 
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.engines import branch
 from curvote.systems.utility.method.engines.base import (
     Engine,
     Question,
     Surface,
     predict_indices,
     split_front,
-)
-from curvote.systems.utility.method.engines.branch import Oracle, Verdict
-from curvote.systems.utility.method.engines.branched import (
-    Effort,
-    branch_surface,
-    restore_branched,
 )
 
 Envelope = tuple[FloatArray, FloatArray, FloatArray]
@@ -119,7 +114,7 @@ class NeuronForm:
 
 
 @dataclass(frozen=True)
-class NetworkBounds(Oracle):
+class NetworkBounds(branch.Oracle):
     """Oracle that bounds a network's outputs in boxes around n records.
 
     ``base`` (n, h) is the first layer where the sensitive features are 0, ``size``
@@ -138,7 +133,7 @@ class NetworkBounds(Oracle):
 
     def judge(
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
-    ) -> Verdict:
+    ) -> branch.Verdict:
         """Return the verdict on the boxes; unbounded ones are never certain."""
         with np.errstate(invalid="ignore", over="ignore"):
             centre = low + (high - low) / 2
@@ -160,7 +155,7 @@ class NetworkBounds(Oracle):
                 at = answer == c
                 certain[at], effect[at] = self._class_lead(form.of(at), c)
         finite = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
-        return Verdict(answer, certain & finite, effect)
+        return branch.Verdict(answer, certain & finite, effect)
 
     def _class_lead(
         self, form: NeuronForm, c: int
@@ -206,11 +201,15 @@ class Network(Engine):
     def surface(self, question: Question) -> Surface:
         """Return the surface around the records: a partition in boxes."""
         clean = predict_indices(question.model, question.records)
-        return branch_surface(question, network_bounds(question), clean, Effort())
+        return branch.branch_surface(
+            question, network_bounds(question), clean, branch.Effort()
+        )
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
-        return restore_branched(question, network_bounds(question), arrays, Effort())
+        return branch.restore_branched(
+            question, network_bounds(question), arrays, branch.Effort()
+        )
 
 
 def network_bounds(question: Question) -> NetworkBounds:

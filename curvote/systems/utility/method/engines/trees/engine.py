@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines import base
+from curvote.systems.utility.method.engines.base import Channel
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
 from curvote.systems.utility.method.engines.trees.cells import (
     Axes,
