@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -91,10 +92,8 @@ class Auto(Learner):
             families.append(
                 [max(trials, key=lambda candidate: candidate.trial.likelihood)]
             )
-        # The first family's choice, unless another's is told to be better.
-        chosen = [smoothing.choose_trial(family) for family in families]
-        tried_best = smoothing.simplest_trial([choice.trial for choice in chosen])
-        best = next(choice for choice in chosen if choice.trial is tried_best)
+        best = _best_of_families(families)
+        tried_best = best.trial
         learner: Learner
         if tried_best.name == "knn":
             learner = KNN(**tried_best.params)
@@ -124,3 +123,12 @@ class Auto(Learner):
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
         self._set_left_out(learner.without_own)
         return self
+
+
+def _best_of_families(
+    families: Sequence[Sequence[smoothing.FoldTrial]],
+) -> smoothing.FoldTrial:
+    """Return the first family's choice, unless another's is told to be better."""
+    chosen = [smoothing.choose_trial(family) for family in families]
+    best = smoothing.simplest_trial([choice.trial for choice in chosen])
+    return next(choice for choice in chosen if choice.trial is best)
