@@ -68,7 +68,7 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "LikelihoodVotes": "curvote.systems.labels.learners.spectral",
     },
     "curvote.labels.learners.ridge": {
-        "RidgeVotes": "curvote.systems.labels.learners.ridge",
+        "RidgeVotes": "curvote.systems.labels.learners.knn",
     },
     "curvote.labels.learners.spectral": {
         "SpectralVotes": "curvote.systems.labels.learners.spectral",
@@ -83,7 +83,7 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "NoisedTargets": "curvote.systems.labels.regression.targets",
     },
     "curvote.labels.score": {
-        "Score": "curvote.systems.labels.codes.predictions",
+        "Score": "curvote.systems.labels.codes.encoding",
     },
     "curvote.labels.search": {
         "PrivateSearchCV": "curvote.systems.labels.method.search",

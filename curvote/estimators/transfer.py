@@ -26,7 +26,7 @@ from curvote.base.privacy import Budget, ReleaseCounter, refuse_weights
 from curvote.curves.columns import refuse_curves
 from curvote.estimators import base
 from curvote.systems.transfer.method import weights as rules
-from curvote.systems.transfer.method.choice import choose_form
+from curvote.systems.transfer.method.advice import choose_form
 from curvote.systems.transfer.method.model import DECISIONS, combine, normalize_weights
 from curvote.systems.transfer.method.release import Release, release
 from curvote.systems.transfer.method.task import (

@@ -24,8 +24,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from curvote.systems.labels.codes.codes import Codes
-    from curvote.systems.labels.codes.encoding import encode
-    from curvote.systems.labels.codes.predictions import Score
+    from curvote.systems.labels.codes.encoding import Score, encode
     from curvote.systems.labels.learners.graph import Spectral
     from curvote.systems.labels.method.classifier import PrivateLabelClassifier
     from curvote.systems.labels.method.scoring import private_score
@@ -42,7 +41,7 @@ else:
             "PrivateLabelClassifier": "curvote.systems.labels.method.classifier",
             "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
             "PrivateSearchCV": "curvote.systems.labels.method.search",
-            "Score": "curvote.systems.labels.codes.predictions",
+            "Score": "curvote.systems.labels.codes.encoding",
             "Spectral": "curvote.systems.labels.learners.graph",
             "encode": "curvote.systems.labels.codes.encoding",
             "noise_targets": "curvote.systems.labels.regression.noise",

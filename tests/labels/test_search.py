@@ -14,8 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from curvote import Budget, PrivateLabelClassifier, PrivateSearchCV, UserError, encode
 from curvote.labels import private_score
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.learners.knn import KNN
-from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 
 Data = tuple[np.ndarray, np.ndarray]
 BASE = PrivateLabelClassifier("knn", 1.0)

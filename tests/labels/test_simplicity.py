@@ -10,8 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.systems.labels.learners.knn import KNN
-from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 from curvote.systems.labels.learners.spectral import SpectralVotes
 from curvote.systems.labels.method.search import simplicity_order
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method.choice import choose_form, pooled_variance
+from curvote.systems.transfer.method.advice import choose_form, pooled_variance
 from curvote.systems.transfer.method.task import Level, PublicSetup, Task
 
 HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}

@@ -26,7 +26,7 @@ from curvote.systems.common.models import pack_model
 from curvote.systems.common.study import draw_messages
 from curvote.systems.labels import metrics
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.predictions import Score, mean_score, predictions_of
+from curvote.systems.labels.codes.encoding import Score, mean_score, predictions_of
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.graph import fit_graph
 from curvote.systems.labels.messages import (

@@ -15,7 +15,7 @@ from curvote.systems.common.checks import check_representation
 from curvote.systems.transfer import settings
 from curvote.systems.transfer.measures import WEIGHED
 from curvote.systems.transfer.method import task
-from curvote.systems.transfer.method.choice import choose_form
+from curvote.systems.transfer.method.advice import choose_form
 
 AUTO = "auto"
 

@@ -11,9 +11,8 @@ from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.auto import Auto
 from curvote.systems.labels.learners.factory import make
 from curvote.systems.labels.learners.graph import Spectral
-from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 from curvote.systems.labels.learners.registry import LEARNERS
-from curvote.systems.labels.learners.ridge import RidgeVotes
 from curvote.systems.labels.learners.smoothing import (
     Trial,
     likeliest_trial,

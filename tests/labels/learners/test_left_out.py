@@ -10,8 +10,12 @@ from sklearn.linear_model import Ridge
 
 from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.graph import Basis, Spectral, make_regression
-from curvote.systems.labels.learners.knn import KNN, NeighbourMean, nearest_neighbours
-from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.knn import (
+    KNN,
+    NeighbourMean,
+    RidgeVotes,
+    nearest_neighbours,
+)
 from curvote.systems.labels.learners.smoothing import (
     CodeTargets,
     fold_masks,

@@ -4,7 +4,7 @@ LEARNERS = {
     "auto": "curvote.systems.labels.learners.auto:Auto",
     "knn": "curvote.systems.labels.learners.knn:KNN",
     "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
-    "ridge": "curvote.systems.labels.learners.ridge:RidgeVotes",
+    "ridge": "curvote.systems.labels.learners.knn:RidgeVotes",
     "likelihood": "curvote.systems.labels.learners.spectral:LikelihoodVotes",
     "neural": "curvote.systems.labels.neural.learner:Neural",
 }

@@ -62,7 +62,8 @@ class SpectralVotes(Learner):
     ) -> Self:
         """Learn; more anchors, columns or neighbours than there can be: UserError."""
         validate.at_least(0, sweeps=self.sweeps)
-        self.spectral_ = self._fit_graph(X, codes.n_classes, unlabelled)
+        columns = None if self.steps else self.m
+        self.spectral_ = learn_graph(self, X, codes.n_classes, unlabelled, columns)
         basis = graph.Basis.from_graph(self.spectral_, X)
         rows = smoothing.sample_rows(len(X), max(basis.width, codes.n_classes), rng)
         products = basis.columns.T @ anchor_sums(basis, codes)
@@ -97,20 +98,6 @@ class SpectralVotes(Learner):
         learner.spectral = self.spectral
         return learner
 
-    def _fit_graph(
-        self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
-    ) -> graph.Spectral:
-        if self.spectral is not None:
-            return self.spectral
-        every = X if unlabelled is None else np.vstack([X, unlabelled])
-        return graph.fit_graph(
-            every,
-            n_classes,
-            m=None if self.steps else self.m,
-            anchors=self.anchors,
-            neighbours=self.neighbours,
-        )
-
     def _sweep(
         self, smoother: graph.BasisRegression, codes: Codes, rng: np.random.Generator
     ) -> None:
@@ -121,6 +108,23 @@ class SpectralVotes(Learner):
         self.at_anchors_ = smoother.basis.columns @ coef
         arguments = smoother, code_targets, history.exponents, seed
         self._set_left_out(partial(smoothing.votes_after_sweeps, *arguments))
+
+
+def learn_graph(
+    learner: SpectralVotes | LikelihoodVotes,
+    X: FloatArray,
+    n_classes: int,
+    unlabelled: FloatArray | None,
+    m: int | None = None,
+) -> graph.Spectral:
+    """Return the learner's given graph, or one of all public records."""
+    if learner.spectral is not None:
+        return learner.spectral
+    every = X if unlabelled is None else np.vstack([X, unlabelled])
+    anchors, neighbours = learner.anchors, learner.neighbours
+    return graph.fit_graph(
+        every, n_classes, m=m, anchors=anchors, neighbours=neighbours
+    )
 
 
 def looser_options(basis: graph.Basis, steps: float) -> list[smoothing.SweepOption]:
@@ -235,7 +239,7 @@ class LikelihoodVotes(Learner):
             self.centre_, scale = X.mean(axis=0), X.std(axis=0)
             self.scale_ = np.where(scale > 0, scale, 1)
         else:
-            self.spectral_ = self._fit_graph(X, codes.n_classes, unlabelled)
+            self.spectral_ = learn_graph(self, X, codes.n_classes, unlabelled)
             self.chosen_["m"] = self.m or self._best_column_count(X, codes)
         basis, likely = self._design_matrix(X), codes.likelihood()
         folds = smoothing.fold_masks(len(X), rng)
@@ -262,15 +266,6 @@ class LikelihoodVotes(Learner):
         learner = super().fixed()
         learner.set_params(spectral=self.spectral)
         return learner
-
-    def _fit_graph(
-        self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
-    ) -> graph.Spectral:
-        if self.spectral is not None:
-            return self.spectral
-        every = X if unlabelled is None else np.vstack([X, unlabelled])
-        anchors, neighbours = self.anchors, self.neighbours
-        return graph.fit_graph(every, n_classes, anchors=anchors, neighbours=neighbours)
 
     def _best_column_count(self, X: FloatArray, codes: Codes) -> int:
         basis = graph.Basis.from_graph(self.spectral_, X)

@@ -28,14 +28,12 @@ from curvote.systems.labels.codes.codes import Codes, places_of
 from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
 from curvote.systems.labels.codes.encoding import (
     ROUNDS_ENCODER,
-    TwoRounds,
-    class_shares,
-    encode,
-)
-from curvote.systems.labels.codes.predictions import (
     Predictions,
+    TwoRounds,
     check_same_classes,
     check_same_length,
+    class_shares,
+    encode,
 )
 from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner

@@ -13,7 +13,7 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.predictions import (
+from curvote.systems.labels.codes.encoding import (
     Predictions,
     Score,
     mean_score,

@@ -33,7 +33,7 @@ from curvote.systems.labels.codes.encoders import (
     build_encoder,
     mechanism_name,
 )
-from curvote.systems.labels.codes.predictions import Z
+from curvote.systems.labels.codes.encoding import Z
 from curvote.systems.labels.learners.factory import Foreign, make
 from curvote.systems.labels.learners.smoothing import log_likelihood
 from curvote.systems.labels.method import classifier

@@ -19,7 +19,7 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.factory import make
 from curvote.mechanisms.randomized_response import RROnBins
-from curvote.systems.labels.codes.predictions import Score, mean_score
+from curvote.systems.labels.codes.encoding import Score, mean_score
 
 # Below it the square of an output says nothing of the label's.
 _LEAST_SLOPE = 1e-6
