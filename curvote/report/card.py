@@ -15,16 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from curvote.base.classes import Classes
@@ -33,8 +26,13 @@ from curvote.base.validate import FloatArray
 from curvote.data import lookup, raw_files
 from curvote.data.columns import class_counts
 from curvote.data.raw_files import RawFile
-from curvote.report import figures, style
 
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Matplotlib is imported where a figure is drawn: who prints a card has no need of it.
 Columns = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
 
@@ -209,12 +207,13 @@ BINS = 24
 MARGIN = 2 / BINS
 WIDTH = 44
 SPREAD_QUANTILES = (0.1, 0.9)
-EDGE: dict[str, Any] = {"color": style.INK, "lw": 0.8, "ls": (0, (2, 2))}
 _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
 def draw_card(card: Card, columns: Columns, folder: Path) -> list[Path]:
     """Write the card's figure into ``folder`` as NAME.png and NAME.svg."""
+    from curvote.report import figures
+
     folder.mkdir(parents=True, exist_ok=True)
     rendered = render_card(card, columns, figures.KINDS)
     return [
@@ -225,6 +224,10 @@ def draw_card(card: Card, columns: Columns, folder: Path) -> list[Path]:
 
 def render_card(card: Card, columns: Columns, kinds: Sequence[str]) -> dict[str, bytes]:
     """Return the card's figure as ``svg`` and ``png`` (150 dpi), reproducibly."""
+    import matplotlib as mpl
+
+    from curvote.report import style
+
     rendered = {}
     with mpl.rc_context({**style.RC, "svg.hashsalt": card.name}):
         canvas = card_figure(card, columns)
@@ -240,6 +243,11 @@ def card_figure(card: Card, columns: Columns) -> Figure:
 
     Too many classes to be told apart in a drawing are drawn as one.
     """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    from curvote.report import style
+
     values, labels, names = columns["curve"], columns["label"], [*card.classes]
     if len(names) > MOST_CLASSES:
         names, labels = [f"all {len(names)} classes"], np.zeros_like(labels)
@@ -257,7 +265,7 @@ def card_figure(card: Card, columns: Columns) -> Figure:
         for k, (name, colour) in enumerate(zip(names, colours, strict=True))
     ]
     if features or card.bounds:
-        handles.append(Line2D([], [], **EDGE, label="public bounds"))
+        handles.append(Line2D([], [], **style.EDGE, label="public bounds"))
     canvas.legend(handles=handles, loc="outside upper left", ncols=3, borderaxespad=0.2)
     return canvas
 
@@ -269,6 +277,10 @@ def _draw_histogram(
     labels: NDArray[np.int64],
     colours: Sequence[str],
 ) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    from curvote.report import style
+
     bounds = feature.bounds
     at = bin_edges(bounds, values)
     # What lies outside counts in the outermost bins, beyond the dashed lines.
@@ -280,7 +292,7 @@ def _draw_histogram(
             ax.stairs(100 * share, at, fill=True, color=colour, alpha=0.35)
             ax.stairs(100 * share, at, color=colour, lw=1.2)
     for edge in (bounds.lower, bounds.upper):
-        ax.axvline(edge, **EDGE)
+        ax.axvline(edge, **style.EDGE)
     ax.set_xlim(at[0], at[-1])
     ax.set_title(f"{feature.name}{outside_text(bounds)}")
     ax.set_xlabel("\n".join(textwrap.wrap(feature.unit, WIDTH)))
@@ -320,6 +332,8 @@ def outside_text(bounds: PublicBounds) -> str:
 def _draw_curves(
     card: Card, values: FloatArray, labels: NDArray[np.int64], colours: Sequence[str]
 ) -> Figure:
+    from curvote.report import style
+
     canvas, (ax,) = style.make_panels(1, narrow=False, height=3.4)
     for k, colour in enumerate(colours):
         class_curves = values[labels == k]
@@ -330,7 +344,7 @@ def _draw_curves(
     bounds = _common_bounds(card)
     if bounds:
         for edge in (bounds.lower, bounds.upper):
-            ax.axhline(edge, **EDGE)
+            ax.axhline(edge, **style.EDGE)
     ax.set_xlim(*card.domain)
     ax.set_xlabel(card.unit)
     ax.set_title(f"mean and middle 80 %{outside_text(bounds) if bounds else ''}")

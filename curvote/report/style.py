@@ -15,6 +15,8 @@ from curvote.chain.measure import Look
 
 # The page maps these and the darkest hues to its own colours, to follow dark mode.
 INK = "#22262b"
+# The public bounds in the figure of a data card.
+EDGE: dict[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (2, 2))}
 MUTED = "#6a717b"
 LINE = "#e2e5e9"
 PAPER = "#ffffff"
