@@ -50,12 +50,13 @@ def test_it_is_half_the_l1_norm_of_the_densities(epsilon: float) -> None:
 
 @given(d=st.integers(1, 200), epsilon=levels)
 def test_it_grows_with_dimension_and_noise(d: int, epsilon: float) -> None:
-    """Between 0 and 1; both conventions differ by a factor."""
+    """Between 0 and 1; both conventions and the term of theorem 4 differ by factors."""
     context = mrma.total_variation(d, epsilon)
     assert 0 < context <= 1
     assert mrma.total_variation(d + 1, epsilon) >= context
     assert mrma.total_variation(d, epsilon / 2) >= context
     assert mrma.l1_distance(d, epsilon) == 2 * context
+    assert mrma.theorem_4_term(d, epsilon) == 1.5 * context
 
 
 def test_the_ends() -> None:

@@ -21,11 +21,9 @@ from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.learning.learners import registry
 from curvote.messages.measures import AGREEMENT
 from curvote.messages.roles import roles_of_table
-from curvote.systems.common.model_file import pack_model, unpack_model
+from curvote.systems.common.models import pack_model, unpack_model
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
 from curvote.systems.utility import system
-from curvote.systems.common.models import pack_model, unpack_model
-from curvote.systems.utility import inputs, measures, scores
 from curvote.systems.utility.method import projections
 from curvote.systems.utility.method.deployment import OUTPUT as ANSWER
 from curvote.systems.utility.method.deployment import (

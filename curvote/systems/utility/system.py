@@ -27,8 +27,7 @@ from curvote.messages.measures import AGREEMENT, LEARNER
 from curvote.systems.common import checks as shared
 from curvote.systems.common import models as final_models
 from curvote.systems.common.declarations import DATA_SET, INGEST, ROLE_PARAMS
-from curvote.systems.common.model_file import unpack_model
-from curvote.systems.common.models import linear_model, record_columns, unpack_model
+from curvote.systems.common.models import unpack_model
 from curvote.systems.common.settings import Clients
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
 

@@ -93,7 +93,6 @@ class Auto(Learner):
                 [max(trials, key=lambda candidate: candidate.trial.likelihood)]
             )
         best = _best_of_families(families)
-        tried_best = best.trial
         learner: Learner
         if best.trial.name == "knn":
             learner = KNN(**best.trial.params)
