@@ -19,7 +19,7 @@ TAKE = """
 import sys
 from pathlib import Path
 from curvote.messages.message import parse_messages
-from curvote.learning import inbox
+from curvote.intake import inbox
 from curvote.intake.box import Intake
 
 inbox.BATCH = 7
