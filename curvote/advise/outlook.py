@@ -41,13 +41,7 @@ from curvote.learning.volunteers import (
 from curvote.messages.amplification import ShuffledGuarantee, crowd_size
 from curvote.messages.arms import ARM_PROTOCOLS, make_directions
 from curvote.messages.message import messages_of
-from curvote.systems.direct.system import (
-    Choice,
-    choose_arm,
-    choose_protocol,
-    joined_arm,
-    volunteer_worth,
-)
+from curvote.systems.direct import system
 
 DIRECTIONS = 100  # the default of `votes.directions`
 VOTE_RUNS = 24
@@ -174,7 +168,7 @@ def make_offer(
             for name, signal in signals.items()
         }
         rows.append(JoinedRow(epsilon, clients * epsilon**2, joined))
-    return Offer(n_v, volunteer_worth(n_v, d), alone, rows)
+    return Offer(n_v, system.volunteer_worth(n_v, d), alone, rows)
 
 
 def expect_alone(count: int, d: int, signal: Signal, *, seed: int = 0) -> Expectation:
@@ -193,7 +187,7 @@ def expect_joined(
     count: int, n: int, d: int, epsilon: float, signal: Signal, *, seed: int = 0
 ) -> Expectation:
     """Return the expectation of them joined with ``n`` reports at ``epsilon``."""
-    arm = joined_arm(choose_arm(n, d, epsilon).arm) or "mean"
+    arm = system.joined_arm(system.choose_arm(n, d, epsilon).arm) or "mean"
     rng = np.random.default_rng(seed)
     directions = make_directions(arm, d, "standard", "auto")
 
@@ -252,7 +246,7 @@ class OutlookRow:
     """
 
     epsilon: float
-    choice: Choice
+    choice: system.Choice
     expected: Expected
     reach: Reach
     majority: float
@@ -380,7 +374,7 @@ def look_ahead(
     majority = next(iter(signals.values())).majority
     rows = []
     for epsilon in budgets:
-        choice = choose_protocol(n, d, epsilon, share)
+        choice = system.choose_protocol(n, d, epsilon, share)
         worst = partial(_worst_of_lies, (n, d, epsilon), signals)
         direct = worst(_expect_auto_arm, [NO_LIES])
         ends = {s: error_range(n, d, epsilon, signals[s], direct[s]) for s in signals}
@@ -425,5 +419,5 @@ def _expect_auto_arm(
     n: int, d: int, epsilon: float, signal: Signal, lies: Lies = NO_LIES
 ) -> Expectation:
     """Return the expectation of `direct` with the arm that `auto` takes of it."""
-    arm = choose_protocol(n, d, epsilon).arm or "mean"
+    arm = system.choose_protocol(n, d, epsilon).arm or "mean"
     return expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)

@@ -29,15 +29,8 @@ from curvote.chain.stage import (
     make_all_shards,
     stage_functions,
 )
-from curvote.checks import examples
+from curvote.checks import examples, word_checks
 from curvote.checks.subject import Finding
-from curvote.checks.word_checks import (
-    ReplayedEntropy,
-    Tape,
-    WordMismatch,
-    play_tape,
-    run_in_child,
-)
 from curvote.ledger import session
 from curvote.ledger.account import POPULATION
 from curvote.ledger.register import open_books
@@ -139,7 +132,9 @@ class Release(ABC):
         return self.to_table(self.message.draw(self.task, data, entropy))
 
     @abstractmethod
-    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+    def leave(
+        self, people: People, tape: word_checks.Tape, *, world: int = 0
+    ) -> ReleaseOutcome:
         """Release once, with ``tape`` in the operating system's place."""
 
     @abstractmethod
@@ -185,10 +180,10 @@ def redraw_table(
     None: no run does.
     """
     for start in range(len(outcome.answers)):
-        entropy = ReplayedEntropy(outcome.answers[start:])
+        entropy = word_checks.ReplayedEntropy(outcome.answers[start:])
         try:
             table = release.redraw(people, entropy)
-        except (WordMismatch, UserError):
+        except (word_checks.WordMismatch, UserError):
             continue
         if sort_table(table) == sort_table(outcome.rows):
             end = len(outcome.answers) - entropy.remaining
@@ -216,7 +211,9 @@ SEED = 1
 class TableRelease(Release):
     """The rows that a production stage stores."""
 
-    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+    def leave(
+        self, people: People, tape: word_checks.Tape, *, world: int = 0
+    ) -> ReleaseOutcome:
         """Release the table of a cohort of these people."""
         declared = find_system(self.task.protocol).production
         sizes = self._role_sizes(len(people))
@@ -231,7 +228,7 @@ class TableRelease(Release):
             "clients": sizes,
         }
         facts = {"task": self.task.to_json()}
-        with play_tape(tape, world=world):
+        with word_checks.play_tape(tape, world=world):
             context = StageContext(stage.name, (0,), (1,), source, params, facts)
             tables = make_all_shards(functions, context)
         rows = tables[self.message.table]
@@ -243,9 +240,9 @@ class TableRelease(Release):
         """Release in this process, then in forked children."""
 
         def leave() -> ReleaseOutcome:
-            return self.leave(people, Tape())
+            return self.leave(people, word_checks.Tape())
 
-        return [leave(), *(run_in_child(leave) for _ in range(children))]
+        return [leave(), *(word_checks.run_in_child(leave) for _ in range(children))]
 
     def candidates(self, n: int) -> Any:
         """Return the candidates as the stage assigns them."""

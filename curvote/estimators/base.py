@@ -12,16 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from curvote.base import validate
+from curvote.base import privacy, validate
 from curvote.base.classes import Classes
 from curvote.base.entropy import Entropy, RandomState, random_sources
 from curvote.base.errors import UserError
-from curvote.base.privacy import (
-    Budget,
-    ReleaseCounter,
-    one_release_each,
-    refuse_weights,
-)
 from curvote.base.warning_filters import warn_outside
 from curvote.curves.basis import Projection, identity, orthonormal, projection
 from curvote.curves.columns import curve_values, refuse_other_grid, refuse_uneven_grid
@@ -126,7 +120,7 @@ MOST = 0.5
 
 
 class TwoSidedClassifier(
-    ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC
+    privacy.ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC
 ):
     """A linear classifier that a subclass learns by playing clients and server."""
 
@@ -152,7 +146,7 @@ class TwoSidedClassifier(
     random_state: RandomState
     grid_: Array | None
     task_: Task
-    spent_: Budget
+    spent_: privacy.Budget
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -167,7 +161,7 @@ class TwoSidedClassifier(
         Each call asks every row again; ``spent_`` says what a row of all of them spent.
         A ``sample_weight`` is a UserError.
         """
-        refuse_weights(self, refused)
+        privacy.refuse_weights(self, refused)
         validate.positive(epsilon=self.epsilon)
         X, grid = self._values_and_grid(X)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
@@ -234,7 +228,7 @@ class TwoSidedClassifier(
         To be called before anything is drawn; a later failure takes nothing back.
         """
         generator_and_entropy = random_sources(self.random_state)
-        self._record_spending(self.task_.budget, one_release_each(n))
+        self._record_spending(self.task_.budget, privacy.one_release_each(n))
         return generator_and_entropy
 
     @abstractmethod

@@ -19,13 +19,7 @@ from curvote.learning.votes import averaging_weights, draw_subsets
 from curvote.messages.arms import LABEL_SHARES, protocol_of
 from curvote.messages.message import ClientData, Message, messages_of
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.models import (
-    average_ensemble,
-    classifier_line,
-    fit_repetitions,
-    make_problem,
-    weak_table,
-)
+from curvote.systems.common import models
 from curvote.systems.common.tables import lines_of_variant
 from curvote.systems.direct import stages
 from curvote.systems.direct.system import choose_arm
@@ -184,7 +178,7 @@ class DirectClassifier(TwoSidedClassifier):
         rng, noise = self._count_fit(n)
         data = ClientData(encoded.coefficients, encoded.z, labels)
         crowd = _Crowd(data, rng.permutation(n), noise)
-        return classifier_line(self._decode_rounds(crowd))
+        return models.classifier_line(self._decode_rounds(crowd))
 
     def _first_task(self, template: Task) -> Task:
         """Return the first round's task, with the terms of its message."""
@@ -406,7 +400,7 @@ class MRMAClassifier(TwoSidedClassifier):
         self.none_passed_ = bool(result["none_passed"][0])
         self.utility_, self.weight_ = result["utility"], result["weight"]
         self.reversed_ = result["reversed"]
-        return average_ensemble(lines_of_variant(weak, "weak"), result)
+        return models.average_ensemble(lines_of_variant(weak, "weak"), result)
 
     def _check_parameters(self, template: Task) -> None:
         """Refuse parameters that would fail after the rows have reported."""
@@ -429,10 +423,11 @@ class MRMAClassifier(TwoSidedClassifier):
         count, n = int(self.n_learners), len(reports["z"])
         size = min(int(self.n_per_learner), n)
         problems = [
-            make_problem(reports, rows) for rows in draw_subsets(rng, n, count, size)
+            models.make_problem(reports, rows)
+            for rows in draw_subsets(rng, n, count, size)
         ]
         learner = {"learner": self.learner, "params": {}}
         basis = self.task_.encoding.projection
         penalties = {"gram": basis.gram, "roughness": roughness_matrix(basis)}
-        (fits,) = fit_repetitions([problems], penalties, learner)
-        return weak_table(np.zeros(count, dtype=np.int8), fits)
+        (fits,) = models.fit_repetitions([problems], penalties, learner)
+        return models.weak_table(np.zeros(count, dtype=np.int8), fits)

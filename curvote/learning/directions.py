@@ -19,14 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
-from curvote.curves.direction import (
-    DirectionMoments,
-    Directions,
-    Gradients,
-    Whitening,
-    second_moment_matrix,
-    simplex_codes,
-)
+from curvote.curves import direction
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 
 Array = NDArray[np.float64]
@@ -152,7 +145,12 @@ def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Arr
     second, n_classes = moments.second, len(moments.label) + 1
     part = (n_classes - 1) / n_classes
     # In units of E[u_0]: pi_k times (1, z/s), less the mean of all over K.
-    raw = part * simplex_codes(n_classes) @ moments.label / np.sqrt(second.corner)
+    raw = (
+        part
+        * direction.simplex_codes(n_classes)
+        @ moments.label
+        / np.sqrt(second.corner)
+    )
     noise = part**2 * moments.noise / second.corner
     uneven = shrink_factor(raw[:, 0], (n_classes - 1) * noise) * raw[:, 0]
     shares = np.maximum(1 + n_classes * uneven, SMALLEST_CLASS_SHARE)
@@ -217,7 +215,7 @@ def add_rows(total: Array | None, rows: Array) -> Array:
 
 def one_round_classifier(
     mean: ReportMean,
-    directions: Directions,
+    directions: direction.Directions,
     epsilon: float,
     rule: MomentRule = solve_weights,
 ) -> Line:
@@ -230,8 +228,8 @@ def one_round_classifier(
 
 
 def estimate_whitening(
-    mean: ReportMean, directions: Directions, epsilon: float
-) -> Whitening:
+    mean: ReportMean, directions: direction.Directions, epsilon: float
+) -> direction.Whitening:
     """Return centre and whitening of z from a first round's mean.
 
     M is proportional to E[(s, z)(s, z)'] but for the lengths that u divides by, so the
@@ -241,13 +239,13 @@ def estimate_whitening(
     values, vectors = np.linalg.eigh(second.around * s**2 / second.corner)
     values = np.maximum(values, NARROWEST * float(values.mean()))
     root = (vectors / np.sqrt(values)) @ vectors.T
-    return Whitening(np.asarray(root), s * second.centre)
+    return direction.Whitening(np.asarray(root), s * second.centre)
 
 
 def two_round_classifier(
     means: tuple[ReportMean, ReportMean],
-    whitening: Whitening,
-    directions: Directions,
+    whitening: direction.Whitening,
+    directions: direction.Directions,
     epsilon: float,
     rule: MomentRule = solve_weights,
 ) -> Line:
@@ -277,7 +275,7 @@ def two_round_classifier(
 
 
 def estimate_moments(
-    mean: ReportMean, directions: Directions, epsilon: float
+    mean: ReportMean, directions: direction.Directions, epsilon: float
 ) -> NoisyMoments:
     """Return the noised moments that a round's mean estimates."""
     moments, noise = directions.moments(mean.mean), mean.noise(epsilon)
@@ -286,18 +284,18 @@ def estimate_moments(
 
 
 def estimate_second_moment(
-    moments: DirectionMoments, noise: float, directions: Directions
+    moments: direction.DirectionMoments, noise: float, directions: direction.Directions
 ) -> SecondMoment:
     """Return the shrunk second moment from the moments of reports."""
     public = public_moment(directions)
     if directions.share == 1:
         centre, scatter = np.zeros(directions.d), np.diag(public[1:])
         return SecondMoment(float(public[0]), centre, scatter)
-    raw = second_moment_matrix(moments.diagonal, moments.off)
+    raw = direction.second_moment_matrix(moments.diagonal, moments.off)
     return shrink_second_moment(raw, noise * directions.second_scale**2, public)
 
 
-def public_moment(directions: Directions) -> Array:
+def public_moment(directions: direction.Directions) -> Array:
     """Return the assumed diagonal (p,) of M for centred z."""
     squares = np.full(directions.p, directions.square)
     squares[0] = directions.intercept**2
@@ -348,7 +346,7 @@ class BlockMeans:
 
 def one_of_classifier(
     means: BlockMeans,
-    directions: Directions,
+    directions: direction.Directions,
     epsilon: float,
     rule: MomentRule = solve_weights,
 ) -> Line:
@@ -358,11 +356,11 @@ def one_of_classifier(
 
 
 def estimate_block_moments(
-    means: BlockMeans, directions: Directions, epsilon: float
+    means: BlockMeans, directions: direction.Directions, epsilon: float
 ) -> NoisyMoments:
     """Return the noised moments that the blocks' means estimate."""
     n_classes, v = len(means.mean), means.noise(epsilon)
-    label = simplex_codes(n_classes).T @ means.mean[:, : directions.p]
+    label = direction.simplex_codes(n_classes).T @ means.mean[:, : directions.p]
     label = label / np.sqrt(directions.share)
     label_noise = v / directions.share * n_classes / (n_classes - 1)
     moments = directions.moments(means.mean.sum(axis=0))
@@ -378,8 +376,8 @@ AVERAGED_PART = 0.5
 
 
 def gradient_step(
-    gradients: Gradients, reports: Array, epsilon: float, rate: float
-) -> Gradients:
+    gradients: direction.Gradients, reports: Array, epsilon: float, rate: float
+) -> direction.Gradients:
     """Return the gradients at the coefficients of the next round.
 
     ``reports`` (n, size) are those of one round; none leave the coefficients where they
@@ -395,7 +393,7 @@ def gradient_step(
     return replace(gradients, coef=gradients.coef + step * mean)
 
 
-def average_iterates(iterates: Sequence[Gradients]) -> Gradients:
+def average_iterates(iterates: Sequence[direction.Gradients]) -> direction.Gradients:
     """Return the mean of the last iterates, ``AVERAGED_PART`` of them."""
     first = min(int(len(iterates) * (1 - AVERAGED_PART)), len(iterates) - 1)
     coef = np.mean([iterate.coef for iterate in iterates[first:]], axis=0)

@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.warning_filters import FILTERS
-from curvote.learning.learners.registry import (
-    Fits,
-    FloatArray,
-    has_one_class,
-    majority_label,
-)
+from curvote.learning.learners import registry
 
 SKLEARN_PREFIX = "sklearn."
 LINEAR_CLASSES = (
@@ -48,13 +43,13 @@ FIT_ERRORS = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
 def fit(
-    reports: FloatArray,
-    labels: FloatArray,
+    reports: registry.FloatArray,
+    labels: registry.FloatArray,
     *,
     path: str,
     workers: int = 1,
     **params: Any,
-) -> Fits:
+) -> registry.Fits:
     """Return the fits of the class ``path`` to each problem.
 
     ``reports`` is [B, n, d], ``labels`` [B, n]. ``path`` is MODULE.CLASS inside
@@ -79,7 +74,7 @@ def fit(
 
         results = Parallel(n_jobs=shares)(delayed(_fit_part)(model, *p) for p in parts)
     theta, flagged = (np.concatenate(part) for part in zip(*results, strict=True))
-    return Fits(theta[:, 1:], theta[:, 0], flagged, ridge=0.0)
+    return registry.Fits(theta[:, 1:], theta[:, 0], flagged, ridge=0.0)
 
 
 def parameters(path: str) -> list[str]:
@@ -138,12 +133,12 @@ def _find_class(path: str) -> Any:
 
 
 def _fit_part(
-    model: Any, reports: FloatArray, labels: FloatArray
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+    model: Any, reports: registry.FloatArray, labels: registry.FloatArray
+) -> tuple[registry.FloatArray, NDArray[np.bool_]]:
     """Return intercept and coef [B, 1 + d] and the flags [B] of problems."""
     theta = np.zeros((len(reports), 1 + reports.shape[2]))
-    flagged = has_one_class(labels)
-    theta[:, 0] = majority_label(labels)
+    flagged = registry.has_one_class(labels)
+    theta[:, 0] = registry.majority_label(labels)
     for b in np.flatnonzero(~flagged):
         try:
             fitted, flagged[b] = _fit_one(model, reports[b], labels[b])
@@ -171,8 +166,8 @@ def _record_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _fit_one(
-    model: Any, reports: FloatArray, labels: FloatArray
-) -> tuple[FloatArray, bool]:
+    model: Any, reports: registry.FloatArray, labels: registry.FloatArray
+) -> tuple[registry.FloatArray, bool]:
     """Return intercept and coef [1 + d], and whether the fit warned."""
     from sklearn.base import clone
 

@@ -17,25 +17,11 @@ from curvote.base.entropy import Entropy, stream
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Columns
+from curvote.curves import partition
 from curvote.curves.encoding import Encoding
-from curvote.curves.partition import (
-    PARTS,
-    Array,
-    Partitions,
-    bin_partitions,
-    half_partitions,
-    random_grid,
-)
 from curvote.mechanisms import exact
 from curvote.mechanisms.randomized_response import KRR
-from curvote.messages.message import (
-    ClientData,
-    Message,
-    Payload,
-    SettingReader,
-    TableReader,
-    check_fields,
-)
+from curvote.messages import message
 from curvote.messages.roles import EVERYBODY, Senders
 from curvote.systems.common.settings import Shared
 from curvote.wire.task import Task
@@ -45,7 +31,7 @@ Index = NDArray[np.int64]
 MAX_ANSWERS: Final = 1 << 12
 
 
-class AnswerPayload(Payload):
+class AnswerPayload(message.Payload):
     """Payload of an answer: its question, and the noised cell and class."""
 
     question: Annotated[int, Field(ge=0)]
@@ -53,7 +39,7 @@ class AnswerPayload(Payload):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Message):
+class Answer(message.Message):
     """A client's cell of one public partition and its class, by k-RR in one word.
 
     The client draws which of the task's questions it answers, and says so in clear: no
@@ -61,23 +47,27 @@ class Answer(Message):
     """
 
     what: str
-    nominal_partitions: Callable[[int, str], Partitions]
+    nominal_partitions: Callable[[int, str], partition.Partitions]
     senders: Senders = EVERYBODY
     name: str = "report"
     stage: str = "privatize"
     table: str = "answers"
-    payload: type[Payload] = AnswerPayload
+    payload: type[message.Payload] = AnswerPayload
     mechanism: str = KRR.name
     detail: str = "the whole of it, on the one word; which question it is, is public"
 
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+    def terms(
+        self, setting: message.SettingReader, encoding: Encoding
+    ) -> dict[str, Any]:
         """Return the mechanism; questions come from a stage."""
         return {"mechanism": KRR.name}
 
-    def task(self, base_task: Task, read: TableReader) -> Task:
+    def task(self, base_task: Task, read: message.TableReader) -> Task:
         """Return the base task with the public questions."""
         questions, d = read("train", "questions"), base_task.encoding.d
-        return _with_partitions(base_task, Partitions.from_columns(questions, d))
+        return _with_partitions(
+            base_task, partition.Partitions.from_columns(questions, d)
+        )
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return the base task with questions of the configured kind."""
@@ -86,7 +76,7 @@ class Answer(Message):
 
     def check_task(self, task: Task) -> None:
         """Refuse other fields, another mechanism, and invalid cells."""
-        check_fields(task, params=PARTS, binary=False)
+        message.check_fields(task, params=partition.PARTS, binary=False)
         validate.one_of((KRR.name,), mechanism=task.mechanism)
         check_answer_count(_task_partitions(task).cells, len(task.classes))
 
@@ -94,7 +84,7 @@ class Answer(Message):
         """Return the loss of the one word."""
         return answer_mechanism(task).worst_log_ratio()
 
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: message.ClientData, entropy: Entropy) -> Columns:
         """Return questions (n,), which no record chose, and noised answers (n,)."""
         partitions = _task_partitions(task)
         # Broken records are refused before any draw.
@@ -115,8 +105,12 @@ class Answer(Message):
         return np.asarray(is_question & is_answer)
 
     def log_ratio(
-        self, task: Task, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
+        self,
+        task: Task,
+        first: message.ClientData,
+        second: message.ClientData,
+        messages: Columns,
+    ) -> partition.Array:
         """Return the privacy loss of the answer; the question is as likely for all."""
         question, answer = messages["question"], messages["answer"]
         pair = true_answers(task, first, question), true_answers(task, second, question)
@@ -127,7 +121,7 @@ class Answer(Message):
         return {n: messages[n].astype(np.int64) for n in ("question", "answer")}
 
 
-def true_answers(task: Task, data: ClientData, question: Index) -> Index:
+def true_answers(task: Task, data: message.ClientData, question: Index) -> Index:
     """Return the true answers (n,) of records: cell K + class."""
     cell = _task_partitions(task).place(data.z, question)
     k = len(task.classes)
@@ -149,11 +143,11 @@ def check_answer_count(cells: int, n_classes: int) -> None:
         )
 
 
-def _task_partitions(task: Task) -> Partitions:
-    return Partitions.from_columns(task.params, task.encoding.d)
+def _task_partitions(task: Task) -> partition.Partitions:
+    return partition.Partitions.from_columns(task.params, task.encoding.d)
 
 
-def _with_partitions(base_task: Task, partitions: Partitions) -> Task:
+def _with_partitions(base_task: Task, partitions: partition.Partitions) -> Task:
     params: Mapping[str, Any] = {k: v.tolist() for k, v in partitions.columns.items()}
     return replace(base_task, mechanism=KRR.name, params=params)
 
@@ -172,7 +166,7 @@ class CountsSettings(Shared):
 
 COUNTS_ANSWER: Final = Answer(
     what="one noised word: in which bin one of its numbers lies, and its class",
-    nominal_partitions=partial(bin_partitions, count=Counts().bins),
+    nominal_partitions=partial(partition.bin_partitions, count=Counts().bins),
 )
 
 
@@ -190,7 +184,9 @@ class StumpSettings(Shared):
 
 STUMP_ANSWER: Final = Answer(
     what="one noised word: on which side of one threshold it lies, and its class",
-    nominal_partitions=partial(half_partitions, thresholds=Stump().thresholds),
+    nominal_partitions=partial(
+        partition.half_partitions, thresholds=Stump().thresholds
+    ),
 )
 
 
@@ -206,8 +202,10 @@ class TreeSettings(Shared):
     tree: Tree = Tree()
 
 
-def _nominal_grid(d: int, rescale: str) -> Partitions:
-    return random_grid(d, rescale, cells=Tree().cells, rng=np.random.default_rng(0))
+def _nominal_grid(d: int, rescale: str) -> partition.Partitions:
+    return partition.random_grid(
+        d, rescale, cells=Tree().cells, rng=np.random.default_rng(0)
+    )
 
 
 TREE_ANSWER: Final = Answer(

@@ -36,19 +36,14 @@ from curvote.learning.votes import (
     reversed_utility,
 )
 from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.systems.common import tables
 from curvote.systems.common.questions import one_against_rest_code
-from curvote.systems.common.tables import (
-    REPORT_VARIANTS,
-    WEAK_VARIANTS,
-    Array,
-    lines_of_variant,
-)
 
 if TYPE_CHECKING:
     from curvote.curves.curve_classifier import CurveClassifier
 
-LinearModel = tuple[Array, Any]
-Lines = tuple[Array, Array]
+LinearModel = tuple[tables.Array, Any]
+Lines = tuple[tables.Array, tables.Array]
 FIRST_REPETITION: Place = (0,)
 
 
@@ -69,7 +64,7 @@ def classifier_line(rows: Columns) -> LinearModel:
     return coef, intercept
 
 
-def predict_places(features: Array, rows: Columns) -> NDArray[np.int64]:
+def predict_places(features: tables.Array, rows: Columns) -> NDArray[np.int64]:
     """Return the places (n,) of classes that a table ``classifier`` predicts."""
     return predict_indices(features @ rows["coef"].T + rows["intercept"])
 
@@ -82,11 +77,11 @@ def average_ensemble(lines: Lines, ensemble: Columns) -> LinearModel:
     return average_classifiers(*lines, signed_weights(ensemble))
 
 
-def weak_columns(coef: Array, intercept: Array, n: int) -> Columns:
+def weak_columns(coef: tables.Array, intercept: tables.Array, n: int) -> Columns:
     """Return the rows of table ``weak``: coef (B, d), intercept (B,), ``n`` reports."""
     count = len(coef)
     return {
-        "arm": np.full(count, WEAK_VARIANTS.index("weak"), dtype=np.int8),
+        "arm": np.full(count, tables.WEAK_VARIANTS.index("weak"), dtype=np.int8),
         "learner": np.arange(count),
         "coef": coef,
         "intercept": intercept,
@@ -95,14 +90,17 @@ def weak_columns(coef: Array, intercept: Array, n: int) -> Columns:
     }
 
 
-def signed_weights(ensemble: Columns) -> Array:
+def signed_weights(ensemble: Columns) -> tables.Array:
     """Return the weights (B,) of table ``ensemble``, below 0 where it reverses."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
     return np.asarray(signs * ensemble["weight"])
 
 
 def combined_error(
-    code: Array, tested: tuple[Array, NDArray[Any]], lines: Lines, weights: Array
+    code: tables.Array,
+    tested: tuple[tables.Array, NDArray[Any]],
+    lines: Lines,
+    weights: tables.Array,
 ) -> float:
     """Return the share of ``tested`` clients that a combination gets wrong."""
     predictions = combined_predictions(code, tested[0], lines, weights)
@@ -110,14 +108,14 @@ def combined_error(
 
 
 def combined_predictions(
-    code: Array, features: Array, lines: Lines, weights: Array
+    code: tables.Array, features: tables.Array, lines: Lines, weights: tables.Array
 ) -> NDArray[np.int64]:
     """Return the places (n,) that a combination predicts for ``features``."""
     coef, intercept = combine_lines(code, lines, weights)
     return predict_indices(features @ coef.T + intercept)
 
 
-def combine_lines(code: Array, lines: Lines, weights: Array) -> Lines:
+def combine_lines(code: tables.Array, lines: Lines, weights: tables.Array) -> Lines:
     """Return the lines (R, d), (R,) of weighted answers to the questions.
 
     ``lines`` are coef (B, d) and intercept (B,) of classifiers that answer the
@@ -170,13 +168,13 @@ def decoded_model(view: View) -> CurveClassifier:
 
 
 def ensemble_model(
-    view: View, code: Callable[[int], Array] = one_against_rest_code
+    view: View, code: Callable[[int], tables.Array] = one_against_rest_code
 ) -> CurveClassifier:
     """Return the weighted ensemble of weak classifiers as a model.
 
     ``code`` returns the questions about K classes that they answer (`questions`).
     """
-    weak = lines_of_variant(view.columns("train", "weak"), "weak")
+    weak = tables.lines_of_variant(view.columns("train", "weak"), "weak")
     weights = signed_weights(view.columns("aggregate", "ensemble"))
     n_classes = len(view.metadata("project")["classes"])
     coef, intercept = combine_lines(code(n_classes), weak, weights)
@@ -386,7 +384,7 @@ def _choose_rows(
 ) -> tuple[list[Index], NDArray[np.int8]]:
     """Return the rows of each classifier, and its variant."""
     count, n = context.params["train.count"], len(reports["arm"])
-    reporters = np.flatnonzero(reports["arm"] == REPORT_VARIANTS.index("mrma"))
+    reporters = np.flatnonzero(reports["arm"] == tables.REPORT_VARIANTS.index("mrma"))
     training_rows = draw_subsets(
         context.generator("draw"), len(reporters), count, context.params["train.size"]
     )
@@ -394,5 +392,5 @@ def _choose_rows(
         return [*reporters[training_rows]], np.zeros(count, dtype=np.int8)
     pooled = disjoint_parts(context.generator("pool"), n, count)
     sizes = [count, count, 1]
-    variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
+    variants = np.repeat(np.arange(len(tables.WEAK_VARIANTS), dtype=np.int8), sizes)
     return [*reporters[training_rows], *pooled, np.arange(n)], variants

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.learning.votes import disjoint_parts, draw_subsets
-from curvote.systems.common import study, tables
-from curvote.systems.common.models import (
-    Index,
-    Lines,
-    combined_error,
-    combined_predictions,
-    learn_repetitions,
-    signed_weights,
-    train_metadata,
-)
+from curvote.systems.common import models, study, tables
 from curvote.systems.common.questions import (
     Array,
     interleave_questions,
@@ -34,12 +25,12 @@ from curvote.systems.mrma.messages import ClassReport, ClassVote
 privatize_classes_metadata, privatize_classes = stages.report_stage(ClassReport())
 
 
-train_classes_metadata = train_metadata
+train_classes_metadata = models.train_metadata
 
 
 def train_classes_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the table ``weak`` of each repetition."""
-    for weak in learn_repetitions(
+    for weak in models.learn_repetitions(
         many, "class_reports", _choose_rows, ("arm", "question")
     ):
         yield {"weak": weak | normalize_lines(weak)}
@@ -55,7 +46,7 @@ def normalize_lines(weak: Columns) -> Columns:
 
 def _choose_rows(
     context: StageContext, reports: Columns
-) -> tuple[list[Index], NDArray[np.int8]]:
+) -> tuple[list[models.Index], NDArray[np.int8]]:
     """Return the rows of each classifier, and its variant."""
     count, size = context.params["train.count"], context.params["train.size"]
     n_classes = len(context.inputs["project"].metadata["classes"])
@@ -76,7 +67,7 @@ def _choose_rows(
     return [*_interleave(chosen), *_interleave(pooled), *by_question], variants
 
 
-def _interleave(by_question: Sequence[Any]) -> list[Index]:
+def _interleave(by_question: Sequence[Any]) -> list[models.Index]:
     """Return the first of each question, then the second of each, and so on."""
     return [rows for group in zip(*by_question, strict=True) for rows in group]
 
@@ -117,8 +108,11 @@ def score_classes(context: StageContext) -> Rows:
     errors = ensemble_errors(code, test, weak, ensemble)
     errors |= pooled_errors(code, test, weak)
     rows = score_rows(errors, none_passed_flags(ensemble))
-    predictions = combined_predictions(
-        code, test[0], tables.lines_of_variant(weak, "weak"), signed_weights(ensemble)
+    predictions = models.combined_predictions(
+        code,
+        test[0],
+        tables.lines_of_variant(weak, "weak"),
+        models.signed_weights(ensemble),
     )
     return study.add_class_scores(rows, "mrma", test[1], predictions, classes)
 
@@ -139,11 +133,11 @@ def ensemble_errors(
     best = [stages.best_single_weights(rows) for rows in by_class]
     weights_by_method = {
         "ma": ensemble["weight_ma"],
-        "mrma": signed_weights(ensemble),
+        "mrma": models.signed_weights(ensemble),
         "best_single": signs * interleave_questions(best),
     }
     errors = {
-        name: combined_error(code, test, lines, share)
+        name: models.combined_error(code, test, lines, share)
         for name, share in weights_by_method.items()
     }
     errors["weak"] = _mean_rule_error(code, test, lines, np.ones(len(signs)))
@@ -159,15 +153,20 @@ def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float
     elected = (votes.sum(axis=1) @ code).argmax(axis=1)
     return {
         "voting": float(np.mean(elected != test[1])),
-        "averaging": combined_error(code, test, lines, np.ones(len(lines[0]))),
-        "all_data": combined_error(code, test, all_data_lines, np.ones(len(code))),
+        "averaging": models.combined_error(code, test, lines, np.ones(len(lines[0]))),
+        "all_data": models.combined_error(
+            code, test, all_data_lines, np.ones(len(code))
+        ),
     }
 
 
-def _mean_rule_error(code: Array, test: TestData, lines: Lines, signs: Array) -> float:
+def _mean_rule_error(
+    code: Array, test: TestData, lines: models.Lines, signs: Array
+) -> float:
     """Return the mean error of rules of one classifier a class."""
     rules = np.split(np.arange(len(signs)), len(signs) // len(code))
     errors = [
-        combined_error(code, test, (lines[0][r], lines[1][r]), signs[r]) for r in rules
+        models.combined_error(code, test, (lines[0][r], lines[1][r]), signs[r])
+        for r in rules
     ]
     return float(np.mean(errors))

@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
-from curvote.chain.stage import (
-    Columns,
-    Inputs,
-    Metadata,
-    Params,
-    Rows,
-    StageContext,
-    block_noise,
-)
+from curvote.chain import stage
 from curvote.learning import online
 from curvote.learning.votes import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
@@ -32,7 +24,7 @@ INCUMBENT: Final = -1
 _PREVIOUS = "update@previous"
 
 
-def client_arrivals(context: StageContext) -> NDArray[np.int64]:
+def client_arrivals(context: stage.StageContext) -> NDArray[np.int64]:
     """Return the arrival of every client, (n,), numbered from 0.
 
     A source whose groups are no arrivals is a UserError.
@@ -46,7 +38,7 @@ def client_arrivals(context: StageContext) -> NDArray[np.int64]:
     return context.rows("project", "encoded")["group"]
 
 
-def arriving_clients(context: StageContext) -> study.StudyClients:
+def arriving_clients(context: stage.StageContext) -> study.StudyClients:
     """Return the clients with the roles of this stage's arrival.
 
     Roles are split among all clients first, so that they do not depend on how many
@@ -69,7 +61,7 @@ REPORT_MESSAGE: Final = Report()
 privatize_metadata, _ = study.draw_stage(REPORT_MESSAGE)
 
 
-def privatize(context: StageContext) -> Rows:
+def privatize(context: stage.StageContext) -> stage.Rows:
     """Return the table ``arriving``: noised, no client id, shuffled.
 
     Every training client reports; an arrival reads only its own.
@@ -84,7 +76,7 @@ def privatize(context: StageContext) -> Rows:
 learn_metadata = models.train_metadata
 
 
-def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+def learn_batch(many: Sequence[stage.StageContext]) -> Iterator[stage.Rows]:
     """Yield the table ``candidates``; a candidate keeps its number for ever.
 
     The first arrival trains ``train.count`` from its reports; a later one adds
@@ -95,7 +87,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         [_new_problems(context) for context in many], public, many[0].metadata
     )
     for context, columns in zip(many, new, strict=True):
-        parts: list[Columns] = []
+        parts: list[stage.Columns] = []
         if "learn@previous" in context.inputs:
             parts.append(context.rows("learn@previous", "candidates"))
         if columns:
@@ -106,7 +98,7 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield {"candidates": {"learner": np.arange(len(table["birth"])), **table}}
 
 
-def _new_problems(context: StageContext) -> list[models.Problem]:
+def _new_problems(context: stage.StageContext) -> list[models.Problem]:
     """Return the problem of each new classifier."""
     params, arrival = context.params, context.params["arrival"]
     count = int(params["train.count"])
@@ -127,13 +119,13 @@ VOTE_MESSAGE: Final = Vote()
 WATCH_INTERVAL = 4
 
 
-def evaluate_metadata(inputs: Inputs, params: Params) -> Metadata:
+def evaluate_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the vote's budget, and the share of voters who watch the incumbent."""
     vote = study_metadata(VOTE_MESSAGE, inputs, params)
     return vote | {"incumbent": 1 / WATCH_INTERVAL}
 
 
-def evaluate(context: StageContext) -> Rows:
+def evaluate(context: stage.StageContext) -> stage.Rows:
     """Return the table ``arrival_votes``: counts for each candidate, no client.
 
     Candidate -1 is the incumbent: the ensemble of the arrival in which classifiers
@@ -146,7 +138,9 @@ def evaluate(context: StageContext) -> Rows:
     rows = clients.roles["vote"]
     # One stream for each arrival, which stands where others have blocks of clients.
     rng = context.generator("split", block=arrival)
-    noise = block_noise(context.params["seed"], context.stage, context.number, arrival)
+    noise = stage.block_noise(
+        context.params["seed"], context.stage, context.number, arrival
+    )
     n = len(rows)
     count = int((learner != INCUMBENT).sum())
     watch = 0 if count == len(learner) else n // WATCH_INTERVAL
@@ -156,7 +150,7 @@ def evaluate(context: StageContext) -> Rows:
     return {"arrival_votes": votes | {"learner": learner}}
 
 
-def _vote_candidates(context: StageContext) -> tuple[np.ndarray, Candidates]:
+def _vote_candidates(context: stage.StageContext) -> tuple[np.ndarray, Candidates]:
     """Return the numbers and lines of all candidates up for a vote."""
     table = context.rows("learn", "candidates")
     if _PREVIOUS not in context.inputs:
@@ -173,7 +167,7 @@ _CANDIDATE_COLUMNS = ("utility", "standard_error", "reversed", "weight")
 _ENSEMBLE_COLUMNS = ("passed", "none_passed", "coef", "intercept")
 
 
-def update_metadata(inputs: Inputs, params: Params) -> Metadata:
+def update_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the rule that turns votes into weights and detects drops."""
     return {
         "cutoff": params["aggregate.cutoff"],
@@ -184,7 +178,7 @@ def update_metadata(inputs: Inputs, params: Params) -> Metadata:
     }
 
 
-def update(context: StageContext) -> Rows:
+def update(context: stage.StageContext) -> stage.Rows:
     """Return ``standing`` and ``history`` with the rows of this arrival.
 
     ``standing`` has one row for each arrival and candidate, ``history`` one for each
@@ -229,7 +223,7 @@ def update(context: StageContext) -> Rows:
     }
 
 
-def _previous_roster(context: StageContext) -> online.Roster:
+def _previous_roster(context: stage.StageContext) -> online.Roster:
     """Return the roster before this arrival's votes."""
     candidates = context.rows("learn", "candidates")
     if _PREVIOUS not in context.inputs:
@@ -252,7 +246,9 @@ def _previous_roster(context: StageContext) -> online.Roster:
     return online.extend_roster(roster, *later)
 
 
-def _read_arrival(t: int, rows: Columns, history: Columns) -> online.Arrival:
+def _read_arrival(
+    t: int, rows: stage.Columns, history: stage.Columns
+) -> online.Arrival:
     """Return one row of the history, with the state of each candidate."""
     is_then, row = rows["arrival"] == t, {k: v[t] for k, v in history.items()}
     return online.Arrival(
@@ -273,7 +269,7 @@ def _read_arrival(t: int, rows: Columns, history: Columns) -> online.Arrival:
 HISTORY_ROWS = {"online": -1, "frozen": 0}
 
 
-def score(context: StageContext) -> Rows:
+def score(context: stage.StageContext) -> stage.Rows:
     """Return the table ``scores``: the errors on this arrival's test clients."""
     test = study.TestClients(
         *arriving_clients(context).features_and_signs(

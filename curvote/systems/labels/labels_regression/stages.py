@@ -16,16 +16,13 @@ from curvote.messages.roles import roles_of_table
 from curvote.systems.labels.labels_regression import system
 from curvote.systems.labels.messages import record_names
 from curvote.systems.labels.metrics import ScoreRow, score_table
+from curvote.systems.labels.regression import regressor
 from curvote.systems.labels.regression.noise import (
     ON_BINS,
     estimate_histogram,
     make_template,
     randomizer_name,
     report_labels,
-)
-from curvote.systems.labels.regression.regressor import (
-    PrivateLabelRegressor,
-    make_regressor,
 )
 from curvote.systems.labels.regression.targets import (
     NoisedTargets,
@@ -125,7 +122,7 @@ def train(context: StageContext) -> Rows:
     targets = with_values(training_template(context, shapes), numbers["value"])
     settings = context.params["learner"]["name"], targets.epsilon, targets.bounds
     seed = int(context.generator("train").integers(2**31))
-    model = PrivateLabelRegressor(*settings, random_state=seed)
+    model = regressor.PrivateLabelRegressor(*settings, random_state=seed)
     model.fit(X[rows_by_name(names, numbers["record"])], targets)
     heard = np.concatenate([numbers["record"], holdout["record"]])
     other_rows = rows_without_codes(names, heard)
@@ -181,7 +178,7 @@ def _clean_predictions(context: StageContext, tested: NDArray[np.int64]) -> Arra
     X = context.rows("features", "features")["values"]
     seed = int(context.generator("train").integers(2**31))
     name = context.params["learner"]["name"]
-    learner = make_regressor(name, len(training_rows), seed)
+    learner = regressor.make_regressor(name, len(training_rows), seed)
     learner.fit(X[training_rows], clients["target"][training_rows])
     predictions = np.clip(learner.predict(X[tested]), *public_bounds(context))
     return np.asarray(predictions)

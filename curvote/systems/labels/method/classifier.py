@@ -24,17 +24,9 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import refuse_curves
+from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes, places_of
 from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
-from curvote.systems.labels.codes.encoding import (
-    ROUNDS_ENCODER,
-    Predictions,
-    TwoRounds,
-    check_same_classes,
-    check_same_length,
-    class_shares,
-    encode,
-)
 from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.factory import make
@@ -134,13 +126,13 @@ def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> 
     Otherwise a UserError that names both. ``auto`` takes the codes of any encoder.
     """
     if classes is not None:
-        check_same_classes("model", classes, codes)
+        encoding.check_same_classes("model", classes, codes)
     if codes.epsilon != epsilon:
         raise UserError(
             f"the codes are of epsilon {codes.epsilon:g}, the model states"
             f" {epsilon:g}; give it the epsilon of its codes."
         )
-    required = ROUNDS_ENCODER if encoder == LP_2ST else encoder
+    required = encoding.ROUNDS_ENCODER if encoder == LP_2ST else encoder
     if (
         required not in {AUTO, codes.encoder}
         and mechanism_name(required, codes.n_classes, epsilon) != codes.encoder
@@ -191,19 +183,23 @@ class CodeCollector(privacy.ReleaseCounter):
         Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``model``.
         """
         if isinstance(y, Codes):
-            check_same_length(len(X), y)
+            encoding.check_same_length(len(X), y)
             return matching_codes(y, model.classes, model.epsilon, model.encoder)
         labels = check_labels(y, len(X))
         classes, places = places_of(labels, model.classes)
         self._refuse_few_labels(model, len(X), len(classes))
         if model.encoder != LP_2ST:
-            codes = encode(labels, model.classes, model.epsilon, model.encoder, entropy)
+            codes = encoding.encode(
+                labels, model.classes, model.epsilon, model.encoder, entropy
+            )
             self._record_spending(
                 Budget(codes.epsilon), privacy.one_release_each(len(X))
             )
             return codes
-        rounds = TwoRounds(classes[places], classes, model.epsilon, entropy)
-        first_model = clone(model).set_params(classes=classes, encoder=ROUNDS_ENCODER)
+        rounds = encoding.TwoRounds(classes[places], classes, model.epsilon, entropy)
+        first_model = clone(model).set_params(
+            classes=classes, encoder=encoding.ROUNDS_ENCODER
+        )
 
         def learn_prior(
             first: NDArray[np.intp], codes: Codes, second: NDArray[np.intp]
@@ -260,7 +256,7 @@ class LeftOutPredictions(NamedTuple):
     """Predictions for training records ``rows`` (r,) without their own codes."""
 
     rows: NDArray[np.intp]
-    predictions: Predictions
+    predictions: encoding.Predictions
 
 
 def left_out_votes(
@@ -431,13 +427,13 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         predictions = self.predict_both(X)
         return np.asarray(self.classes_[predictions.places])
 
-    def predict_both(self, X: Any) -> Predictions:
+    def predict_both(self, X: Any) -> encoding.Predictions:
         """Return the places of the predicted classes, and the probabilities."""
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
         records = further_records(self, X)
         proba = self._to_probabilities(self.learner_.votes(records))
         places = self._decide(proba, records)
-        return Predictions(places, break_ties(proba, records, self._ties))
+        return encoding.Predictions(places, break_ties(proba, records, self._ties))
 
     def _decide(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
         """Return the place of each record's predicted class, (n,)."""
@@ -476,9 +472,9 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])
-        return LeftOutPredictions(rows, Predictions(places, proba))
+        return LeftOutPredictions(rows, encoding.Predictions(places, proba))
 
     def _store_classes(self, codes: Codes) -> Self:
-        self.share_, self.share_se_ = class_shares(codes)
+        self.share_, self.share_se_ = encoding.class_shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return self

@@ -12,13 +12,8 @@ from numpy.typing import NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.encoding import (
-    Predictions,
-    Score,
-    mean_score,
-    predictions_of,
-)
 from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
 
 
@@ -86,7 +81,9 @@ class _Recalls:
         return np.asarray(first + first * shift / self.n)
 
 
-def balanced_contributions(predictions: Predictions, codes: Codes) -> FloatArray:
+def balanced_contributions(
+    predictions: encoding.Predictions, codes: Codes
+) -> FloatArray:
     """Return each record's contribution to the mean recall, (n,)."""
     recalls = _estimate_recalls(predictions, codes)
     values = np.empty(len(codes))
@@ -96,7 +93,7 @@ def balanced_contributions(predictions: Predictions, codes: Codes) -> FloatArray
     return np.asarray(values + recalls.recall.mean())
 
 
-def _estimate_recalls(predictions: Predictions, codes: Codes) -> _Recalls:
+def _estimate_recalls(predictions: encoding.Predictions, codes: Codes) -> _Recalls:
     n, k = len(codes), codes.n_classes
     total, squares, right = np.zeros(k), np.zeros(k), np.zeros(k)
     for rows, part in codes.blocks():
@@ -133,7 +130,7 @@ def _hit_matrix(places: NDArray[np.int64], codes: Codes) -> Hits:
 
 
 Scoring = str | Callable[[Any, FloatArray], FloatArray]
-ScoreFunction = Callable[[Predictions], FloatArray]
+ScoreFunction = Callable[[encoding.Predictions], FloatArray]
 
 # scikit-learn's log loss takes no probability for smaller.
 _LEAST: Final = float(np.finfo(np.float64).eps)
@@ -141,7 +138,7 @@ _LEAST: Final = float(np.finfo(np.float64).eps)
 
 def private_score(
     model: Any, X: Any, codes: Codes | NoisedTargets, scoring: Scoring = "accuracy"
-) -> Score:
+) -> encoding.Score:
     """Return the score of ``model`` on records ``X`` whose labels nobody has shown.
 
     Parameters
@@ -186,12 +183,12 @@ def private_score(
             f"codes is of type {type(codes).__name__}; give Codes, as encode makes"
             " them. Plain labels are for model.score(X, y)."
         )
-    predictions = predictions_of(model, X, codes)
-    return mean_score(score_contributions(predictions, X, codes, scoring))
+    predictions = encoding.predictions_of(model, X, codes)
+    return encoding.mean_score(score_contributions(predictions, X, codes, scoring))
 
 
 def score_contributions(
-    predictions: Predictions, X: Any, codes: Codes, scoring: Scoring
+    predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
 ) -> FloatArray:
     """Return each record's contribution to the score, (n,): their mean is it."""
     refuse_biased_codes(codes)
@@ -217,17 +214,17 @@ def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
     return values
 
 
-def _accuracy(predictions: Predictions) -> FloatArray:
+def _accuracy(predictions: encoding.Predictions) -> FloatArray:
     hit = predictions.places[:, None] == np.arange(predictions.proba.shape[1])
     return np.asarray(hit, dtype=np.float64)
 
 
-def _brier(predictions: Predictions) -> FloatArray:
+def _brier(predictions: encoding.Predictions) -> FloatArray:
     squares = np.sum(predictions.proba**2, axis=1, keepdims=True)
     return np.asarray(squares - 2 * predictions.proba + 1)
 
 
-def _log_loss(predictions: Predictions) -> FloatArray:
+def _log_loss(predictions: encoding.Predictions) -> FloatArray:
     return np.asarray(-np.log(predictions.proba.clip(_LEAST)))
 
 

@@ -16,15 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from curvote.base import validate
+from curvote.base import privacy, validate
 from curvote.base.entropy import Entropy, RandomState, random_sources
 from curvote.base.errors import UserError
-from curvote.base.privacy import (
-    Budget,
-    ReleaseCounter,
-    one_release_each,
-    refuse_weights,
-)
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import warn_outside
 from curvote.curves.columns import refuse_curves
@@ -100,7 +94,7 @@ REGRESSORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }
 
 
-class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
+class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimator):
     """Learns a number from public features and one noised label of each record.
 
     `fit` on plain labels plays the clients: each label is released once, with all of
@@ -203,7 +197,7 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
         Plain labels are noised anew by each call. Noised ones of other bounds, epsilon
         or randomizer than the model's are a UserError, as is a ``sample_weight``.
         """
-        refuse_weights(self, refused)
+        privacy.refuse_weights(self, refused)
         refuse_curves(X)
         rng, entropy = random_sources(self.random_state)
         if isinstance(y, NoisedTargets):
@@ -246,7 +240,9 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
             " units of y and known without it."
         )
         warn_outside(y[:, np.newaxis], bounds, ["y"], advice, depth=4)
-        self._record_spending(Budget(self.epsilon), one_release_each(len(y)))
+        self._record_spending(
+            privacy.Budget(self.epsilon), privacy.one_release_each(len(y))
+        )
         rows = np.arange(len(y))
         if name == noise.ON_BINS and prior is None:
             order = rng.permutation(len(y))

@@ -19,14 +19,7 @@ from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Mixture
-from curvote.systems.utility.method.deployment import (
-    NO_PRIOR,
-    Places,
-    Setting,
-    answers_withheld,
-    answers_without,
-    make_setting,
-)
+from curvote.systems.utility.method import deployment
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import (
     Channel,
@@ -352,7 +345,7 @@ def robust_box(
     >>> print(box.high.round(2), box.certified)
     [0.5] True
     """
-    question = make_setting(
+    question = deployment.make_setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds
     ).question
     engine, _ = base.choose_engine(question)
@@ -421,7 +414,7 @@ CLEAR_ERRORS = 2.0
 _SAMPLE_SIZE = 400
 
 
-def prior_weights(setting: Setting) -> FloatArray | None:
+def prior_weights(setting: deployment.Setting) -> FloatArray | None:
     """Return the weight of each public record for each record, (n, m).
 
     exp(-distance^2 / (2 reach^2)), the distance a root mean square over the other
@@ -496,10 +489,10 @@ class Profile:
     engine: str
     why: str
     surface: Surface
-    clean: Places
-    withheld: Places
+    clean: deployment.Places
+    withheld: deployment.Places
     public: NDArray[np.uint16] | None
-    without: Places | None
+    without: deployment.Places | None
     weights: FloatArray | None = None
     box: Box | None = None
     published: Box | None = None
@@ -513,7 +506,7 @@ class Profile:
     def votes(self) -> NDArray[np.uint16]:
         """Answers at public values; without public records a UserError."""
         if self.public is None:
-            raise UserError(NO_PRIOR)
+            raise UserError(deployment.NO_PRIOR)
         return self.public
 
     def class_weights(self, which: slice = slice(None)) -> list[FloatArray]:
@@ -526,7 +519,7 @@ class Profile:
         return [(votes == place) * weight for place in range(self.n_classes)]
 
     @cached_property
-    def usual_class(self) -> Places:
+    def usual_class(self) -> deployment.Places:
         """Class of most weight among public values, (n,)."""
         scores = [weights.sum(axis=1) for weights in self.class_weights()]
         return np.asarray(np.argmax(scores, axis=0), dtype=np.int64)
@@ -557,7 +550,7 @@ def _box_arrays(box: Box | None) -> dict[str, NDArray[Any]]:
 
 
 def build_profile(
-    setting: Setting,
+    setting: deployment.Setting,
     *,
     evidence: EvidenceWanted = "auto",
     engine: Engine | None = None,
@@ -578,16 +571,18 @@ def build_profile(
         why,
         surface,
         np.asarray(clean),
-        answers_withheld(setting),
+        deployment.answers_withheld(setting),
         None if setting.public is None else setting.put(setting.records),
-        None if setting.train is None else answers_without(setting),
+        None if setting.train is None else deployment.answers_without(setting),
         prior_weights(setting),
         certified_box(surface, setting.question),
         None if published is None else published_boxes(setting.question, published),
     )
 
 
-def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profile:
+def restore_profile(
+    setting: deployment.Setting, arrays: dict[str, NDArray[Any]]
+) -> Profile:
     """Return the profile built again from its ``arrays``."""
     engine = engine_named(str(arrays["engine"]))
     surface_arrays, inner, published = (

@@ -20,6 +20,7 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism, Law, Mixture
 from curvote.mechanisms.factory import mechanism_class, names
 from curvote.mechanisms.randomized_response import KRR
+from curvote.systems.utility.method import measurement
 from curvote.systems.utility.method.deployment import (
     NO_TRAIN,
     OUTPUT,
@@ -35,12 +36,6 @@ from curvote.systems.utility.method.deployment import (
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.trees.engine import cell_counts
 from curvote.systems.utility.method.intervals import binomial_interval
-from curvote.systems.utility.method.measurement import (
-    Measurement,
-    exact_answers,
-    fixed_answers,
-    measure_agreement,
-)
 from curvote.systems.utility.method.profile import (
     Profile,
     certified_bound,
@@ -278,7 +273,7 @@ def decode(
         answer = _best_class(class_weights, likelihood)
         for place in range(len(class_weights)):
             shares[:, place] += np.einsum("ij,ij->i", chance, answer == place)
-    return exact_answers(shares, profile.votes.shape[1])
+    return measurement.exact_answers(shares, profile.votes.shape[1])
 
 
 def _best_class(
@@ -478,7 +473,7 @@ def measure(
     deployment: Deployment,
     draws: base.Draws | None = None,
     refit: Refit | None = None,
-) -> Measurement:
+) -> measurement.Measurement:
     """Return the effect of a deployment on each record.
 
     ``draws`` says how evidence is drawn where it must be; ``refit`` how models
@@ -487,7 +482,9 @@ def measure(
     how = base.Draws() if draws is None else draws
     check_deployment(deployment, setting)
     answers = _deployment_answers(setting, profile, deployment, how, refit or Refit())
-    measured = measure_agreement(answers, profile.clean, setting.labels, how.confidence)
+    measured = measurement.measure_agreement(
+        answers, profile.clean, setting.labels, how.confidence
+    )
     if deployment.read != "raw" or deployment.mechanism == OUTPUT:
         return measured
     link, values = deployment_channel(setting, deployment), setting.values
@@ -511,17 +508,19 @@ def _deployment_answers(
     """Return the answers' shares by the way of reading."""
     if deployment.free:
         if deployment.read == "decode":
-            return fixed_answers(profile.usual_class, profile.n_classes)
+            return measurement.fixed_answers(profile.usual_class, profile.n_classes)
         places = profile.without if deployment.read == "without" else profile.withheld
         if places is None:
             raise UserError(NO_TRAIN)
-        return fixed_answers(places, profile.n_classes)
+        return measurement.fixed_answers(places, profile.n_classes)
     if deployment.mechanism == OUTPUT:
         # The clean answer survives with probability e^epsilon / (e^epsilon + K - 1),
         # rounded towards privacy as the mechanism is.
         k = profile.n_classes
         mechanism = KRR(epsilon=deployment.epsilon, n_classes=k)
-        return exact_answers(mechanism.probabilities(np.arange(k))[profile.clean], 1)
+        return measurement.exact_answers(
+            mechanism.probabilities(np.arange(k))[profile.clean], 1
+        )
     if deployment.read == "decode":
         return decode(setting, profile, deployment, draws)
     if deployment.read == "retrain":
