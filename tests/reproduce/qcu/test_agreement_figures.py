@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.papers.drawing import draw_files
 from curvote.papers.evidence import Evidence
-from curvote.papers.qcu import costs, curves, digits, laws, maps, studies
+from curvote.papers.qcu import curves, digits, laws, maps, studies
 from curvote.papers.qcu.entries import REPRODUCTIONS, agreement, laid_out
 from curvote.papers.qcu.studies import (
     PrintedCurve,
@@ -51,7 +51,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         cells = printed_values(figure)
         return {cell: v for cell, v in cells.items() if cell.epsilon in LEVELS}
 
-    for module in (curves, maps, costs):
+    for module in (curves, maps, studies):
         monkeypatch.setattr(module, "analyze_setting", analyze_setting)
     monkeypatch.setattr(curves, "printed_values", few)
     monkeypatch.setattr(digits, "printed_values", few)
