@@ -80,9 +80,9 @@ def totals(columns: Mapping[str, Any]) -> list[Any]:
 def differences(found: Any, known: Any, tolerance: float, path: str = "") -> list[str]:
     """Return where two facts differ, floats by more than a part of their size."""
     if isinstance(found, dict) and isinstance(known, dict):
-        pairs = [
-            (name, found.get(name), known.get(name)) for name in {**found, **known}
-        ]
+        if found.keys() != known.keys():
+            return [f"{path}: one alone has {sorted(found.keys() ^ known.keys())}"]
+        pairs = [(name, found[name], known[name]) for name in known]
     elif isinstance(found, list) and isinstance(known, list):
         if len(found) != len(known):
             return [f"{path}: {len(found)} and {len(known)} items"]

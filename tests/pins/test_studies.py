@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -143,3 +144,14 @@ def test_a_study_finds_what_was_recorded(name: str, tmp_path: Path) -> None:
         pytest.skip("needs the real file: CURVOTE_DATA_MIRROR unset")
     found = pinned.as_json(facts(*finished(name, tmp_path / "project")))
     assert not pinned.differences(found, pinned.recorded(KIND, name), 1e-6)
+
+
+def test_a_comparison_sees_what_is_missing_moved_or_changed() -> None:
+    """Not the last digits; a key whose value is None is not one that is not there."""
+    known = {"a": None, "t": pinned.totals({"x": np.array([1.0, 2, 3])})}
+    near = known | {"t": pinned.totals({"x": np.array([1 + 1e-12, 2, 3])})}
+    moved = known | {"t": pinned.totals({"x": np.array([2.0, 1, 3])})}
+    more = known | {"t": pinned.totals({"x": np.array([1.0, 2, 3.001])})}
+    assert pinned.differences(near, known, 1e-6) == []
+    for wrong in (moved, more, {"t": known["t"]}, known | {"b": None}):
+        assert pinned.differences(wrong, known, 1e-6)
