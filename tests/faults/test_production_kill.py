@@ -83,10 +83,10 @@ def test_kills_while_releasing(
     while kills < ROUNDS:
         project = production.write(_folder(tmp_path, f"{rounds}"), clients=COHORT)
         before: dict[str, str] = {}
-        while killed_after(
-            rng.uniform(0, seconds), lambda p=project: production.run(p)
-        ):
+        most = seconds
+        while killed_after(rng.uniform(0, most), lambda p=project: production.run(p)):
             kills += 1
+            most *= 1.02  # every kill leaves more to clear up than the timed run had
             now = published(project)
             assert set(now) <= set(counted(project)), "published but not counted"
             assert before.items() <= now.items(), "a release changed or is lost"

@@ -135,7 +135,7 @@ def test_it_fires_again_when_its_runner_is_killed(
     serving: Serving, number: int
 ) -> None:
     """A line says so, and where to read more."""
-    serving.kill("serving.runner_process", number)
+    serving.kill("serving.runner", number)
     assert serving.next_one(), serving.log
     assert until(lambda: well(serving), SOON)
     assert "the runner of schedules" in serving.log
@@ -156,7 +156,7 @@ def test_a_database_that_has_gone_is_made_anew(serving: Serving) -> None:
 def test_an_edit_takes_effect(serving: Serving) -> None:
     """A faulty one does not; a pipeline that is added fires, one taken out does not."""
     write(serving.root, often=OFTEN | {"interval": -3})
-    said = "the schedules stay as they were"
+    said = "its schedule stays as it was"
     assert until(lambda: said in serving.log, SOON)
     assert serving.next_one()
     write(serving.root, often=OFTEN, other=OFTEN)
