@@ -25,15 +25,19 @@ import numpy as np
 from benchmarks.history import record
 from curvote.base.classes import Classes
 from curvote.chain.lookup import find_system
-from curvote.chain.stage import StageContext, make_rows, stack_rows
+from curvote.chain.stage import (
+    StageContext,
+    make_rows,
+    stack_rows,
+    stage_functions,
+)
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.messages.arms import decoding_metadata, protocol_of
 from curvote.messages.message import messages_of
+from curvote.messages.stages import task_metadata
 from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
-from curvote.systems.direct import stages as one_of
-from curvote.systems.direct import stages as one_of_privatize
 from curvote.wire.task import Task
 from tests.memory import Memory, here
 
@@ -95,9 +99,7 @@ def release(
     stated = Task(ENCODING, classes, params["epsilon"], protocol, message.name)
     task = replace(stated, **message.terms(params.__getitem__, ENCODING))
     source = {"ingest": Memory.of({}, clients=[{"curve": z, "label": labels}])}
-    return StageContext(
-        "privatize", (0,), (1,), source, params, stages.task_metadata(task)
-    )
+    return StageContext("privatize", (0,), (1,), source, params, task_metadata(task))
 
 
 def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Measured:
@@ -108,12 +110,15 @@ def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Meas
     params |= {"protocol": protocol_of(arm), "message": "report"}
     z, labels = clients(n, n_classes)
     stage = (study if way == "study" else release)(z, labels, params, n_classes)
-    drawn, read = (one_of_privatize, one_of) if arm == "one_of" else (stages, stages)
-    module = drawn if way == "study" else stages
+    member = find_system(params["protocol"])
+    chain = member.stages if way == "study" else member.production
+    (entry,) = (each for each in chain if each.name == "privatize")
+    functions = stage_functions(entry.module)
+    read = stages.decode_one_of if arm == "one_of" else stages.decode_reports
     times = [time.process_time()]  # one thread; others may be at work beside it
-    (reports,) = stack_rows([*make_rows(module, stage)]).values()
+    (reports,) = stack_rows([*make_rows(functions, stage)]).values()
     times.append(time.process_time())
-    made = read.decoded([reports], decoding_metadata(stage.metadata))
+    made = read([reports], decoding_metadata(stage.metadata))
     times.append(time.process_time())
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     error = float(np.mean(predict_places(z[:FEW], made) != labels[:FEW]))

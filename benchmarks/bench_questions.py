@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.history import record
-from curvote.data.simulation.simulated_classes import Parameters, clients
+from curvote.data.simulation.records import CLASSES, ClassesParameters
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.systems.common.questions import (
     answer_questions,
@@ -57,8 +57,8 @@ def main() -> int:
 def errors(n_classes: int, epsilon: float, seed: int) -> tuple[float, float, float]:
     """Return the errors of splits, of one against the rest, and of lines."""
     rng = np.random.default_rng([seed, n_classes])
-    law = Parameters(n_classes=n_classes, d=D, distance=DISTANCES[n_classes])
-    drawn = clients(law, N + TESTED, rng)
+    law = ClassesParameters(n_classes=n_classes, d=D, distance=DISTANCES[n_classes])
+    drawn = CLASSES.clients(law, N + TESTED, rng)
     z = np.tanh(drawn["curve"] / SCALE)
     u, labels = np.column_stack([np.full(len(z), BESIDE), z]), drawn["label"]
     codes = halving_code(n_classes), one_against_rest_code(n_classes)

@@ -48,7 +48,7 @@ def drawn(folder: Path) -> Figure:
         title: _lines(json.loads((folder / f"{target}.json").read_text("utf-8")))
         for target, title in TITLES.items()
     }
-    figure = drawing.against_epsilon(chart)
+    figure = drawing.line_panels(chart)
     drawing.label_y_axes(figure.axes, "accuracy on new patients (%)")
     return figure
 

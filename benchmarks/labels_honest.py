@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
-from curvote.data.simulation import circle
+from curvote.data.simulation import records
 from curvote.labels import PrivateLabelClassifier, PrivateSearchCV, encode
 from curvote.systems.labels.learners.knn import KNN
 from curvote.systems.labels.method.scoring import private_score
@@ -44,12 +44,14 @@ class World:
 
     def records(self, n: int, seed: list[int]) -> tuple[Array, NDArray[np.int64]]:
         rng = np.random.default_rng(seed)
-        made = circle.clients(circle.Parameters(n_classes=self.k), n, rng)
+        made = records.CIRCLE.clients(
+            records.CIRCLE.Parameters(n_classes=self.k), n, rng
+        )
         return made["curve"], made["label"].astype(np.int64)
 
     def model(self, x: Array) -> Array:
-        wide = circle.Parameters(n_classes=self.k, sigma=3 / self.k)
-        return circle.eta(wide, x)
+        wide = records.CIRCLE.Parameters(n_classes=self.k, sigma=3 / self.k)
+        return records.CIRCLE.eta(wide, x)
 
 
 def clean(scoring: str, proba: Array, y: NDArray[np.int64]) -> float:

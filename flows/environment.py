@@ -1,7 +1,5 @@
 """Environment variables set before Prefect, MLflow or numpy is imported; secrets."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

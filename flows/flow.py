@@ -1,7 +1,5 @@
 """Prefect flow of all pipelines: every step of a plan in order, then the report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The runs of `serve` are processes of their own, whose output is full of Prefect'
 they say themselves goes through one pipe to `serve`, which prints it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

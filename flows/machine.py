@@ -1,7 +1,5 @@
 """Machine below a project: disk space, file systems and clock; causes of stops."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

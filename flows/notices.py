@@ -6,8 +6,6 @@ which pipeline, what happened and to which run: no value, no client, no word of 
 error.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

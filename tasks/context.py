@@ -1,7 +1,5 @@
 """Run context shared by all tasks, and errors without private text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

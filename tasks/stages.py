@@ -1,7 +1,5 @@
 """Prefect tasks of all stages, and of the report."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

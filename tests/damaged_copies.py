@@ -6,7 +6,8 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from curvote.data.public import churn, heart, stroke
+from curvote.data.public import heart
+from curvote.data.public.published_tables import CHURN, STROKE
 from tests import xport_file
 
 ROWS = 12
@@ -63,7 +64,7 @@ def made(name: str) -> bytes:
 
 
 def _churn() -> list[str]:
-    header = ["RowNumber", "CustomerId", "Surname", *churn.SCHEMA.names, "Exited"]
+    header = ["RowNumber", "CustomerId", "Surname", *CHURN.schema.names, "Exited"]
     rows = [
         f"{i},{99 + i},Doe,{600 + i},Spain,Male,{30 + i},4,0,2,1,0,{5e4 + i},{i % 2}"
         for i in range(1, ROWS + 1)
@@ -72,7 +73,7 @@ def _churn() -> list[str]:
 
 
 def _stroke() -> list[str]:
-    header = ["id", *stroke.SCHEMA.names, "stroke"]
+    header = ["id", *STROKE.schema.names, "stroke"]
     rows = [
         f"{i},Male,{40 + i},0,1,Yes,Private,Rural,{90 + i}.5,N/A,smokes,{i % 2}"
         for i in range(1, ROWS + 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curvote.chain.stage import Columns, generator
-from curvote.data.simulation import simulated_servers
+from curvote.data.simulation import simulated
 from curvote.systems.federated.system import SYSTEM
 from tests.memory import Memory, do, replicates
 from tests.stage_settings import SETTINGS
@@ -39,7 +39,7 @@ class Study:
         block: int = 10,
         **changes: Any,
     ) -> None:
-        self.source = simulated_servers.Parameters(servers=servers, points=20)
+        self.source = simulated.SERVER_CURVES.Parameters(servers=servers, points=20)
         self.replicates, self.count, self.block = replicates, sum(servers), block
         named = {name.replace("__", "."): value for name, value in changes.items()}
         counts = {"servers": self.count, "replicates": replicates}
@@ -88,7 +88,7 @@ class Study:
     def _projected(self) -> Memory:
         n = sum(self.values["clients"].values())
         clients = {place: self._clients(place, n) for place in self.places}
-        facts = simulated_servers.facts(self.source)
+        facts = simulated.SERVER_CURVES.facts(self.source)
         ingested = Memory(facts, {"clients": clients})
         return self._stage("project", {"ingest": ingested}, self.values)
 
@@ -96,7 +96,7 @@ class Study:
         replicate, server = place
         number = replicate * self.count + server
         rng = generator(self.values["seed"], "ingest", "simulate", number)
-        return simulated_servers.clients(self.source, n, rng, server)
+        return simulated.SERVER_CURVES.clients(self.source, n, rng, server)
 
 
 def _errors(scores: Columns, method: str) -> np.ndarray:

@@ -58,8 +58,8 @@ def asked(server: Server, asks: str) -> tuple[Task, list[Invitation]]:
 def answers(server: Server, asks: str, seed: int) -> list[bytes]:
     """Return the envelopes of honest clients, one for each invitation."""
     task, invited = asked(server, asks)
-    rng, given = np.random.default_rng(seed), simulated.Parameters(points=20)
-    drawn = simulated.clients(given, len(invited), rng)
+    rng, given = np.random.default_rng(seed), simulated.CURVES.Parameters(points=20)
+    drawn = simulated.CURVES.clients(given, len(invited), rng)
     votes = task.candidates is not None
     judge = np.array([each.about for each in invited]) if votes else None
     known = client_data(task, drawn["curve"], drawn["label"], judge)

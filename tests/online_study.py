@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curvote.chain.stage import Columns, generator
-from curvote.data.simulation import drifting
+from curvote.data.simulation import simulated
 from curvote.systems.online.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
 from tests.stage_settings import SETTINGS
@@ -41,13 +41,15 @@ def did(name: str, made: Made, params: dict[str, Any], **more: Any) -> Memory:
 @lru_cache
 def clients(turn: float) -> Memory:
     """Return the encoded clients of a source that turns."""
-    given = drifting.Parameters(points=20, turn=turn)
+    given = simulated.DRIFTING_CURVES.Parameters(points=20, turn=turn)
     n = sum(PARAMS["clients"].values())
     curves = [
-        drifting.clients(given, n, generator(3, "ingest", "simulate", r))
+        simulated.DRIFTING_CURVES.clients(
+            given, n, generator(3, "ingest", "simulate", r)
+        )
         for r in range(REPLICATES)
     ]
-    ingest = Memory.of(drifting.facts(given), clients=curves)
+    ingest = Memory.of(simulated.DRIFTING_CURVES.facts(given), clients=curves)
     also = ("project.centre", "project.scale")
     return did("project", {"ingest": ingest}, PARAMS, also=also)
 

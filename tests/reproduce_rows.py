@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.papers.evidence import Evidence
-from curvote.papers.mrma.comparison import REPRODUCTIONS, USEFUL, printed_cells
+from curvote.papers.mrma.entries import REPRODUCTIONS, USEFUL, printed_cells
+from curvote.papers.reproduction import Evidence
 from tests.report_data import PROGRESS
 
 LEARNERS = ("logistic", "svm", "dwd", "cg")

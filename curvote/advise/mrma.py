@@ -1,7 +1,5 @@
 """Formulas of MRMA: noised votes, total variation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A voter is a record drawn by itself, so whether it finds a direction right is a 
 with the direction's accuracy, then noised; a liar's bit is what it likes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,19 +12,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from curvote.advise.direct import (
-    NO_LIES,
-    SLANTS,
-    Expectation,
-    Lies,
-    Signal,
-    World,
-    error_range,
-    expect_direct,
-    hidden_signal_error,
-    honest_means,
-    strengths,
-)
+from curvote.advise import direct
+from curvote.advise.direct import Expectation, Lies, Signal
 from curvote.advise.mrma import keep_probability
 from curvote.base import validate
 from curvote.base.privacy import Budget
@@ -54,7 +41,7 @@ def expect_votes(
     signal: Signal,
     *,
     seed: int = 0,
-    lies: Lies = NO_LIES,
+    lies: Lies = direct.NO_LIES,
 ) -> Expectation:
     """Return the expected error of protocol ``votes``.
 
@@ -176,7 +163,7 @@ def expect_alone(count: int, d: int, signal: Signal, *, seed: int = 0) -> Expect
     rng = np.random.default_rng(seed)
     directions = make_directions("mean", d, "standard", "auto")
 
-    def draw_lines(world: World) -> Iterator[Line]:
+    def draw_lines(world: direct.World) -> Iterator[Line]:
         for _ in range(VOLUNTEER_RUNS):
             yield ridge_logistic(*world.draw_records(rng, count))
 
@@ -191,8 +178,8 @@ def expect_joined(
     rng = np.random.default_rng(seed)
     directions = make_directions(arm, d, "standard", "auto")
 
-    def draw_lines(world: World) -> Iterator[Line]:
-        for mean in honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
+    def draw_lines(world: direct.World) -> Iterator[Line]:
+        for mean in direct.honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
             public_records = world.draw_records(rng, count)
             public = VolunteerRecords.from_records(directions, *public_records)
             yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)
@@ -204,13 +191,13 @@ def _expect_lines(
     rng: np.random.Generator,
     signal: Signal,
     directions: Directions,
-    draw_lines: Callable[[World], Iterator[Line]],
+    draw_lines: Callable[[direct.World], Iterator[Line]],
     arm: str,
 ) -> Expectation:
     errors = []
     with threadpool_limits(limits=1):  # matrices are too small to share
-        for _ in range(SLANTS):
-            world = World.draw(rng, signal, directions)
+        for _ in range(direct.SLANTS):
+            world = direct.World.draw(rng, signal, directions)
             errors.append(world.errors(list(draw_lines(world))))
     return Expectation(float(np.mean(errors)), float(np.std(errors)), arm)
 
@@ -259,16 +246,16 @@ class OutlookRow:
 
     def document(self) -> dict[str, Any]:
         """Return plain values."""
-        direct = {}
+        expected = {}
         for name, expectation in self.expected.items():
             low, high = self.reach[name]
             ends = {"low": low, "high": high}
             nothing = {"nothing_gained": self.gains_nothing(name)}
-            direct[name] = asdict(expectation) | ends | nothing
+            expected[name] = asdict(expectation) | ends | nothing
         return {
             "epsilon": self.epsilon,
             **asdict(self.choice),
-            "direct": direct,
+            "direct": expected,
             "outside": asdict(self.outside) if self.outside else None,
             "lied": asdict(self.lied) if self.lied else None,
         }
@@ -368,7 +355,7 @@ def look_ahead(
     budgets = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)
     d = validate.at_least(1, features=features)
-    signals = strengths(positive)
+    signals = direct.strengths(positive)
     share = validate.minority(liars=liars)
     lies = [Lies(share, across) for across in (False, True)]
     majority = next(iter(signals.values())).majority
@@ -376,8 +363,10 @@ def look_ahead(
     for epsilon in budgets:
         choice = system.choose_protocol(n, d, epsilon, share)
         worst = partial(_worst_of_lies, (n, d, epsilon), signals)
-        direct = worst(_expect_auto_arm, [NO_LIES])
-        ends = {s: error_range(n, d, epsilon, signals[s], direct[s]) for s in signals}
+        honest = worst(_expect_auto_arm, [direct.NO_LIES])
+        ends = {
+            s: direct.error_range(n, d, epsilon, signals[s], honest[s]) for s in signals
+        }
         protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
         candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
         crowd = min(
@@ -388,13 +377,13 @@ def look_ahead(
         lied = None
         if share:
             lied = LiarEffect(
-                votes=worst(expect_votes, [NO_LIES]),
+                votes=worst(expect_votes, [direct.NO_LIES]),
                 votes_lied=worst(expect_votes, lies),
-                direct=direct,
+                direct=honest,
                 direct_lied=worst(_expect_auto_arm, lies),
-                hidden=hidden_signal_error(epsilon, share),
+                hidden=direct.hidden_signal_error(epsilon, share),
             )
-        row = OutlookRow(epsilon, choice, direct, ends, majority, outside, lied)
+        row = OutlookRow(epsilon, choice, honest, ends, majority, outside, lied)
         rows.append(row)
     purchase = make_offer(volunteers, n, d, budgets, signals) if volunteers else None
     return Outlook(n, d, positive, signals, rows, share, purchase)
@@ -416,8 +405,8 @@ def _worst_of_lies(
 
 
 def _expect_auto_arm(
-    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = NO_LIES
+    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = direct.NO_LIES
 ) -> Expectation:
     """Return the expectation of `direct` with the arm that `auto` takes of it."""
     arm = system.choose_protocol(n, d, epsilon).arm or "mean"
-    return expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)
+    return direct.expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)

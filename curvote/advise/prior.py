@@ -5,8 +5,6 @@ the origin midway between these. A rule is given by its slope along the line, th
 of its squared slopes across it (in units of the deviation there), and its intercept.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

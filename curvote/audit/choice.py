@@ -1,6 +1,8 @@
-"""Choice of subjects: shipped mechanisms and messages, a task, the broken twins."""
+"""Choice of subjects: shipped mechanisms and messages, a task, the broken twins.
 
-from __future__ import annotations
+`python -m curvote.audit.choice` writes the known answers anew, for an intended change
+of a sampler; the difference is then read like any other.
+"""
 
 import fnmatch
 import math
@@ -19,7 +21,7 @@ from curvote.audit.twins.gallery import gallery, gallery_names
 from curvote.audit.verdict import SEED, TYPED, Audited, EpsilonSweep, run
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.privacy import Budget
-from curvote.checks import examples
+from curvote.checks import examples, word_checks
 from curvote.checks.mechanism_subject import MechanismSubject, build_subject
 from curvote.checks.subject import BROKEN, Row, SentSubject
 from curvote.mechanisms.base import LabelMechanism
@@ -222,3 +224,17 @@ def audit_jobs(
             subject = shipped(*random_level(name, seed))
             chosen.append((subject, min(samples, WIDE_SAMPLES)))
     return chosen
+
+
+def answers_table() -> str:
+    """Return the table of the current answers at audited levels."""
+    levels = (*EPSILONS, *FAR_EPSILONS)
+    rows = [["name", *map(repr, levels)]]
+    for name in drawing_names():
+        subjects = (drawing_subject(name, epsilon) for epsilon in levels)
+        rows.append([name, *map(word_checks.answer_digest, subjects)])
+    return "".join(",".join(row) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    word_checks.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")

@@ -4,8 +4,6 @@ Each call is the command's own entry, with a state folder of its own; what the o
 system is asked for is replaced or written down. Requests and answers are lines of JSON.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -41,13 +41,8 @@ from curvote.messages.message import ClientData, message_of
 from curvote.systems.labels.messages import CODE, RECORD
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.method.task import Level
-from curvote.wire.envelope import (
-    Invitation,
-    is_genuine,
-    issue_invitations,
-    issue_record_invitations,
-    read_envelope,
-)
+from curvote.wire import envelope
+from curvote.wire.envelope import Invitation
 from curvote.wire.signing import ServerKey
 
 OUTBOX = "outbox"
@@ -109,8 +104,10 @@ class CommandRelease(Release):
 
     @property
     def refusals(self) -> Refusals:
-        """The reasons of refusals, and the calls that cause them."""
-        return REFUSALS
+        """The reasons of refusals, and the calls that cause them; a form's, too."""
+        if self.form(self.task.classes) is None:
+            return REFUSALS
+        return {**REFUSALS, **OF_TABLES}
 
     @abstractmethod
     def invitations_for(self, people: People) -> list[Invitation]:
@@ -120,9 +117,10 @@ class CommandRelease(Release):
     def files(self, people: People, invited: Invited) -> Files:
         """Return the command's input files, by option."""
 
-    @abstractmethod
     def options(self, people: People) -> dict[str, str]:
-        """Return the command's other options."""
+        """Return the command's other options: by default none."""
+        del people
+        return {}
 
     @cached_property
     def _start_harness(self) -> CommandHarness:
@@ -203,11 +201,7 @@ class CommandRelease(Release):
         return outcomes
 
     def _read_outcome(
-        self,
-        heard: Json,
-        folder: Path,
-        invited: Invited,
-        outbox: str,
+        self, heard: Json, folder: Path, invited: Invited, outbox: str
     ) -> ReleaseOutcome:
         """Return the outcome of a call: messages, files, answers."""
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -278,19 +272,19 @@ def envelope_faults(envelopes: Envelopes, invited: Invited, payload: Any) -> lis
         if invitation is None:
             continue
         try:
-            envelope = read_envelope(data)
+            content = envelope.read_envelope(data)
         except UserError as error:
             faults.append(f"an envelope that cannot be read: {error}")
             continue
         fields = set(payload.model_fields)
-        if set(envelope.payload) != fields:
-            odd = sorted(set(envelope.payload) ^ fields)
+        if set(content.payload) != fields:
+            odd = sorted(set(content.payload) ^ fields)
             faults.append(f"{', '.join(odd)} beside or without what is declared")
-        if (envelope.invitation, envelope.task) != (invitation.id, invitation.task):
+        if (content.invitation, content.task) != (invitation.id, invitation.task):
             faults.append("an answer to another invitation or task")
-        if not is_genuine(envelope, invitation.key):
+        if not envelope.is_genuine(content, invitation.key):
             faults.append("a seal that is not the invitation's")
-        subject = envelope.payload.get("record", envelope.payload.get("server"))
+        subject = content.payload.get("record", content.payload.get("server"))
         if subject not in {None, invitation.record, invitation.server}:
             faults.append("an answer in another's name")
     return faults
@@ -331,7 +325,8 @@ class PersonRelease(CommandRelease):
     @cached_property
     def _invitations(self) -> dict[int | None, Invitation]:
         up = self.task.candidates
-        issued = issue_invitations(self.task, 1 if up is None else len(up.coef))
+        count = 1 if up is None else len(up.coef)
+        issued = envelope.issue_invitations(self.task, count)
         return {invitation.about: invitation for invitation in issued}
 
     def invitations_for(self, people: People) -> list[Invitation]:
@@ -367,7 +362,8 @@ class LabelRelease(CommandRelease):
     @cached_property
     def _invitations(self) -> list[Invitation]:
         names = [f"record {i}" for i in range(max(self.sizes) + NAMES)]
-        return issue_record_invitations(self.task, names, server_key().fingerprint)
+        signer = server_key().fingerprint
+        return envelope.issue_record_invitations(self.task, names, signer)
 
     def invitations_for(self, people: People) -> list[Invitation]:
         """Return the invitations of the people's records."""
@@ -376,11 +372,6 @@ class LabelRelease(CommandRelease):
     @property
     def _is_registry(self) -> bool:
         return max(self.sizes) > 1
-
-    @property
-    def refusals(self) -> Refusals:
-        """The reasons of refusals, a registry's form included."""
-        return {**REFUSALS, **OF_TABLES} if self._is_registry else REFUSALS
 
     def form(self, classes: Sequence[str]) -> Form | None:
         """Return the form of a registry's table."""
@@ -463,8 +454,8 @@ class HospitalRelease(CommandRelease):
 
     @cached_property
     def _invitations(self) -> list[Invitation]:
-        named = self.task.server
-        return issue_invitations(self.task, 1, server_key().fingerprint, None, named)
+        named, signer = self.task.server, server_key().fingerprint
+        return envelope.issue_invitations(self.task, 1, signer, None, named)
 
     def invitations_for(self, people: People) -> list[Invitation]:
         """Return the hospital's one invitation."""
@@ -481,16 +472,6 @@ class HospitalRelease(CommandRelease):
         ]
         table = ("t.csv", _csv_text(header, rows))
         return {"table": table, "invitation": _single(invited)}
-
-    def options(self, people: People) -> dict[str, str]:
-        """Return no options: the form names the columns."""
-        del people
-        return {}
-
-    @property
-    def refusals(self) -> Refusals:
-        """The reasons of refusals, the table's form included."""
-        return {**REFUSALS, **OF_TABLES}
 
     def form(self, classes: Sequence[str]) -> Form:
         """Return the form of the table, with the task's bounds."""

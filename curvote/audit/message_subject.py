@@ -1,28 +1,24 @@
 """Messages about one record as subjects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks import examples, residuals
-from curvote.checks.loss_checks import exceeds_exp
-from curvote.checks.subject import Finding, OddInput, SentSubject
+from curvote.checks import examples, loss_checks, residuals
+from curvote.checks.subject import Finding, OddInput, RecordSubject, SentSubject
 from curvote.checks.word_checks import thresholds
 from curvote.client.report import Reporter
 from curvote.curves.direction import Whitening, class_codes
-from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.factory import make
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.privunit import OneOf, PrivUnit
@@ -33,14 +29,9 @@ from curvote.systems.cells import messages as cells
 from curvote.systems.common.questions import answer_questions, one_against_rest_code
 from curvote.systems.direct.messages import task_gradients
 from curvote.systems.labels.audit import label_subject
-from curvote.systems.labels.messages import Task as LabelTask
 from curvote.systems.references.messages import response_for
 from curvote.systems.transfer.audit.subject import table_subject
-from curvote.systems.transfer.method.task import Task as TableTask
-from curvote.wire.task import AnyTask, Task
-
-if TYPE_CHECKING:
-    from curvote.mechanisms.base import LabelMechanism
+from curvote.wire.task import Task
 
 
 def residuals_of_message(
@@ -168,8 +159,7 @@ def _code_residuals(
 ) -> FloatArray | None:
     """Return residuals of codes, by a mechanism built from the task."""
     options = {"n_classes": len(task.classes), **task.params}
-    coder = make(task.encoder, epsilon=task.epsilon, **options)
-    mechanism = cast("LabelMechanism", coder)
+    mechanism: Any = make(task.encoder, epsilon=task.epsilon, **options)
     noised = np.asarray(columns["code"]).astype(mechanism.dtype)
     return residuals.output_residuals(mechanism, data.labels, noised, rng)
 
@@ -259,14 +249,15 @@ def _share_faults(task: Task, message: Message, share: float | str) -> Iterator[
             reporter = Reporter.build(d, task.epsilon, Laplace.name, share)
         except UserError:
             continue  # too little is left for a number: refused, nothing is drawn
-        label, numbers = reporter.label, cast("PerCoordinate", reporter.features)
+        label = reporter.label
+        numbers: Any = reporter.features
         wanted_share = Fraction(1, d + 1) if share == "equal" else Fraction(share)
         if abs(Fraction(label.epsilon) / (wanted_share * total) - 1) > SLACK:
             yield f"with {d} numbers the label gets {label.epsilon:.6g}"
         number_loss = Fraction(numbers.scalar.worst_log_ratio())
         if number_loss * d + Fraction(label.epsilon) > total:
             yield f"with {d} numbers the parts are more than the whole"
-        if exceeds_exp(label.worst_ratio(), label.epsilon):
+        if loss_checks.exceeds_exp(label.worst_ratio(), label.epsilon):
             yield f"with {d} numbers the label loses more than its part"
     # Draws at this share, against the laws of the parts as the task states them.
     rng = np.random.default_rng(1)
@@ -316,22 +307,12 @@ def check_others(subject: SentSubject) -> Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class MessageSubject(SentSubject):
-    """The complete record that one client sends for a task: n = 1.
+class MessageSubject(RecordSubject):
+    """The message about a client's own record.
 
-    Many clients are the rows of one ``ClientData``. Inputs are opposite corners of
-    [-1, 1]^d with opposite labels, records that differ in one coordinate, and random
-    ones.
+    Inputs are opposite corners of [-1, 1]^d with opposite labels, records that differ
+    in one coordinate, and random ones.
     """
-
-    @property
-    def stands_for(self) -> str:
-        """The shipped name, if the task is the small example."""
-        protocol, asks = self.task.protocol, self.message.name
-        few = self.task.epsilon, len(self.task.classes)
-        example = examples.example_task(protocol, asks, *few)
-        same = example.digest() == self.task.digest()
-        return examples.message_name(protocol, asks, few[1]) if same else ""
 
     @property
     def deciding(self) -> tuple[int, ...]:
@@ -372,15 +353,6 @@ class MessageSubject(SentSubject):
         judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
         return ClientData(z[None], z[None], np.array([label]), judge)
 
-    def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
-        """Return the messages of ``n`` clients that all know ``x``."""
-        return self.send(_repeat_client(x, n), entropy)
-
-    def send(self, many: ClientData, entropy: Entropy) -> Columns:
-        """Return the messages of clients who know ``many``, a row each."""
-        columns: Columns = self.message.draw(self.task, many, entropy)
-        return columns
-
     def many(self, n: int, rng: np.random.Generator) -> ClientData:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
         z = residuals.test_values((n, self.task.encoding.d), rng)
@@ -389,10 +361,6 @@ class MessageSubject(SentSubject):
         up = self.task.candidates
         judge = None if up is None else rng.integers(len(up.coef), size=n)
         return ClientData(z, z, labels, judge)
-
-    def part(self, many: ClientData, rows: slice) -> ClientData:
-        """Return some of these clients."""
-        return many.subset(rows)
 
     def places(self, many: ClientData) -> FloatArray:
         """Return z and the label."""
@@ -409,14 +377,6 @@ class MessageSubject(SentSubject):
         if set(self.message.payload.model_fields) != {"z", "label"}:
             return None
         return np.append(x.z[0], x.signs[0])
-
-    def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
-        """Return the declared loss of each whole message."""
-        n = len(next(iter(outputs.values())))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            pair = _repeat_client(x, n), _repeat_client(x2, n)
-            losses: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
-        return losses
 
     def odd_inputs(self) -> list[OddInput]:
         """Return records with no number, no label, or out of bounds."""
@@ -438,19 +398,14 @@ class MessageSubject(SentSubject):
         return odd
 
 
-def _repeat_client(x: ClientData, n: int) -> ClientData:
-    """Return ``n`` copies of one client's data."""
-    return x.subset(np.zeros(n, dtype=np.int64))
-
-
-def message_subject_of(task: AnyTask) -> SentSubject:
-    """Return the message of ``task`` as a subject."""
+def message_subject_of(task: Any) -> SentSubject:
+    """Return the message of ``task``, of whatever kind, as a subject."""
     message = message_of(task)
     if message.per_table:
-        return table_subject(cast("TableTask", task))
+        return table_subject(task)
     if message.per_record:
-        return label_subject(cast("LabelTask", task))
-    return record_subject_of(cast("Task", task))
+        return label_subject(task)
+    return record_subject_of(task)
 
 
 def record_subject_of(task: Task) -> MessageSubject:

@@ -3,8 +3,6 @@
 And what the message draws from the words that were given, to be compared with it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,28 +17,15 @@ from curvote.base.entropy import Entropy, SeededEntropy, random_buckets
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
+from curvote.chain import stage as stages
 from curvote.chain.lookup import find_system
-from curvote.chain.stage import (
-    CLIENT_BLOCK,
-    Columns,
-    Place,
-    StageContext,
-    generator,
-    make_all_shards,
-    stage_functions,
-)
+from curvote.chain.stage import CLIENT_BLOCK, Columns, Place
 from curvote.checks import examples, word_checks
 from curvote.checks.subject import Finding
-from curvote.ledger import session
-from curvote.ledger.account import POPULATION
+from curvote.ledger import account, session
 from curvote.ledger.register import open_books
-from curvote.messages.message import (
-    ClientData,
-    assign_candidates,
-    client_data,
-    message_of,
-    payload_at,
-)
+from curvote.messages import message as messages
+from curvote.messages.message import ClientData, message_of
 from curvote.messages.roles import ROLES, Senders, split_roles
 from curvote.messages.stages import bucket_count, sum_counts
 from curvote.wire.envelope import issue_invitations, read_envelope
@@ -81,6 +66,14 @@ class ReleaseOutcome:
         return b"".join(np.ascontiguousarray(v).tobytes() for v in self.rows.values())
 
 
+class RedrawnTable(NamedTuple):
+    """A table before ordering, with the answers used before and after."""
+
+    table: Columns
+    before: list[bytes]
+    after: list[bytes]
+
+
 @dataclass(frozen=True, eq=False)
 class Release(ABC):
     """A way from clients' files to the bytes that a server gets.
@@ -110,6 +103,10 @@ class Release(ABC):
         labels = np.where(np.arange(n) < n / 2, len(self.task.classes) - 1.0, 0.0)
         return People(curves, labels, self.candidates(n))
 
+    def seeded_people(self, n: int, seed: int) -> People:
+        """Return ``n`` clients by a seed."""
+        return self.people(n, np.random.default_rng([seed, n]))
+
     def candidates(self, n: int) -> Any:
         """Return the candidate that each of ``n`` clients is asked about."""
         up = self.task.candidates
@@ -117,7 +114,9 @@ class Release(ABC):
 
     def client_data(self, people: People) -> ClientData:
         """Return the client data of these people."""
-        return client_data(self.task, people.curves, people.labels, people.judge)
+        return messages.client_data(
+            self.task, people.curves, people.labels, people.judge
+        )
 
     def to_table(self, columns: Columns) -> Columns:
         """Return drawn messages in the form of outcome rows."""
@@ -130,6 +129,22 @@ class Release(ABC):
         """
         data = self.client_data(people)
         return self.to_table(self.message.draw(self.task, data, entropy))
+
+    def redraw_table(
+        self, people: People, outcome: ReleaseOutcome
+    ) -> RedrawnTable | None:
+        """Return the table redrawn from a run of answers; None: no run does it."""
+        for start in range(len(outcome.answers)):
+            entropy = word_checks.ReplayedEntropy(outcome.answers[start:])
+            try:
+                table = self.redraw(people, entropy)
+            except (word_checks.WordMismatch, UserError):
+                continue
+            if sort_table(table) == sort_table(outcome.rows):
+                end = len(outcome.answers) - entropy.remaining
+                before, after = outcome.answers[:start], outcome.answers[end:]
+                return RedrawnTable(table, before, after)
+        return None
 
     @abstractmethod
     def leave(
@@ -159,38 +174,6 @@ class Release(ABC):
         return
 
 
-def seeded_people(release: Release, n: int, seed: int) -> People:
-    """Return ``n`` clients by a seed."""
-    return release.people(n, np.random.default_rng([seed, n]))
-
-
-class RedrawnTable(NamedTuple):
-    """A table before ordering, with the answers used before and after."""
-
-    table: Columns
-    before: list[bytes]
-    after: list[bytes]
-
-
-def redraw_table(
-    release: Release, people: People, outcome: ReleaseOutcome
-) -> RedrawnTable | None:
-    """Return the table redrawn from a run of answers, None for none.
-
-    None: no run does.
-    """
-    for start in range(len(outcome.answers)):
-        entropy = word_checks.ReplayedEntropy(outcome.answers[start:])
-        try:
-            table = release.redraw(people, entropy)
-        except (word_checks.WordMismatch, UserError):
-            continue
-        if sort_table(table) == sort_table(outcome.rows):
-            end = len(outcome.answers) - entropy.remaining
-            return RedrawnTable(table, outcome.answers[:start], outcome.answers[end:])
-    return None
-
-
 def sort_table(table: Columns) -> bytes:
     """Return the rows in canonical order."""
     rows = table_matrix(table)
@@ -218,7 +201,7 @@ class TableRelease(Release):
         declared = find_system(self.task.protocol).production
         sizes = self._role_sizes(len(people))
         stage = next(s for s in declared if s.message == self.message.name)
-        functions = stage_functions(stage.module)
+        functions = stages.stage_functions(stage.module)
         source = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
         params = {
             "protocol": self.task.protocol,
@@ -229,8 +212,8 @@ class TableRelease(Release):
         }
         facts = {"task": self.task.to_json()}
         with word_checks.play_tape(tape, world=world):
-            context = StageContext(stage.name, (0,), (1,), source, params, facts)
-            tables = make_all_shards(functions, context)
+            context = stages.StageContext(stage.name, (0,), (1,), source, params, facts)
+            tables = stages.make_all_shards(functions, context)
         rows = tables[self.message.table]
         visible: dict[str, Any] = {"tables": sorted(tables)}
         visible |= {name: (v.dtype.str, v.shape) for name, v in rows.items()}
@@ -246,8 +229,8 @@ class TableRelease(Release):
 
     def candidates(self, n: int) -> Any:
         """Return the candidates as the stage assigns them."""
-        rng = generator(SEED, self.message.stage, "split", 0)
-        judge = assign_candidates(self.task, n, rng)
+        rng = stages.generator(SEED, self.message.stage, "split", 0)
+        judge = messages.assign_candidates(self.task, n, rng)
         return judge if judge is None else judge[np.argsort(self._role_order(n))]
 
     def to_table(self, columns: Columns) -> Columns:
@@ -391,10 +374,10 @@ def outbox_memo(name: str, epsilon: float) -> Memo:
     """Return the repeated release ``outbox.<protocol>.<message>``."""
     task = examples.task_named(name, epsilon)
     judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
-    data = client_data(task, _CURVE, np.ones(1), judge)
+    data = messages.client_data(task, _CURVE, np.ones(1), judge)
 
     def draw_payload(entropy: SeededEntropy) -> dict[str, Any]:
-        return payload_at(message_of(task).draw(task, data, entropy), 0)
+        return messages.payload_at(message_of(task).draw(task, data, entropy), 0)
 
     def start_release(seed: int) -> Callable[[], FloatArray]:
         entropy, folder = SeededEntropy(seed), TemporaryDirectory()
@@ -403,7 +386,7 @@ def outbox_memo(name: str, epsilon: float) -> Memo:
         def release_again() -> FloatArray:
             home = Path(folder.name)
             with open_books(home / "ledger.sqlite", home / "register.sqlite") as opened:
-                opened[0].set_cap(POPULATION, task.budget)
+                opened[0].set_cap(account.POPULATION, task.budget)
                 path = session.release_message(
                     lambda: draw_payload(entropy),
                     task=task,

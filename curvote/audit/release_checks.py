@@ -1,7 +1,5 @@
 """Checks of whole releases: row order, random words, forks, envelopes, refusals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,14 +10,7 @@ import numpy as np
 
 from curvote.audit.command_release import CommandRelease
 from curvote.audit.message_subject import residuals_of_message
-from curvote.audit.release import (
-    People,
-    Release,
-    ReleaseOutcome,
-    redraw_table,
-    seeded_people,
-    table_matrix,
-)
+from curvote.audit.release import People, Release, ReleaseOutcome, table_matrix
 from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
@@ -42,8 +33,8 @@ def check_order(release: Release, seed: int) -> str | None:
     for n in release.sizes:
         if n > 1:
             looked = _check_positions if n < LARGE else _check_sequence
-            people = seeded_people(release, n, seed)
-            redrawn = redraw_table(release, people, release.leave(people, Tape(seed)))
+            people = release.seeded_people(n, seed)
+            redrawn = release.redraw_table(people, release.leave(people, Tape(seed)))
             bits = 8 * len(b"".join(redrawn.after)) if redrawn else 0
             due = math.lgamma(n + 1) / math.log(2)
             if bits < due:
@@ -59,7 +50,7 @@ def place_rows(
 ) -> tuple[FloatArray, ReleaseOutcome]:
     """Return the place of each client's row, (n,), and the release."""
     outcome = release.leave(people, Tape(seed))
-    redrawn = redraw_table(release, people, outcome)
+    redrawn = release.redraw_table(people, outcome)
     if redrawn is None:
         return np.full(len(people), np.nan), outcome
     if not release.shuffled:
@@ -76,7 +67,7 @@ def place_rows(
 
 def _check_positions(release: Release, n: int, seed: int) -> str | None:
     """Check over many orders that each client may stand anywhere."""
-    people = seeded_people(release, n, seed)
+    people = release.seeded_people(n, seed)
     runs = [place_rows(release, people, seed + 10 + i) for i in range(ORDERS)]
     places = np.array([place for place, _ in runs])
     if np.isnan(places).any():
@@ -107,7 +98,7 @@ def _correlated_fact(
 
 def _check_sequence(release: Release, n: int, seed: int) -> str | None:
     """Check one long order for trends and runs."""
-    people = seeded_people(release, n, seed)
+    people = release.seeded_people(n, seed)
     place, outcome = place_rows(release, people, seed + 10)
     rows = table_matrix(outcome.rows)
     for name, column in enumerate(rows.T):
@@ -176,7 +167,7 @@ def check_source(release: Release, seed: int) -> str | None:
     whatever other generators were seeded with; other words to other bytes.
     """
     for n in release.sizes:
-        people = seeded_people(release, n, seed)
+        people = release.seeded_people(n, seed)
         first, again, other = (
             release.leave(people, Tape(words), world=world)
             for words, world in ((seed, 0), (seed, 1), (seed + 1, 0))
@@ -201,9 +192,9 @@ def _shared_share(first: Columns, second: Columns) -> float:
 def check_words(release: Release, seed: int) -> str | None:
     """Check that each number follows from fresh 64-bit words."""
     for n in release.sizes:
-        people = seeded_people(release, n, seed)
+        people = release.seeded_people(n, seed)
         outcome = release.leave(people, Tape(seed + 2))
-        if redraw_table(release, people, outcome) is None:
+        if release.redraw_table(people, outcome) is None:
             return (
                 f"{n} clients: the bytes are not those that the message draws from"
                 " the words of the operating system, 64 bits each"
@@ -211,11 +202,11 @@ def check_words(release: Release, seed: int) -> str | None:
     # A bit that is settled by less than its whole word is not shown by chance: so the
     # word is the one at which the answer changes.
     if set(release.message.payload.model_fields) < BITS:
-        people = seeded_people(release, 1, seed)
+        people = release.seeded_people(1, seed)
         threshold = BinaryRR(epsilon=release.task.epsilon).threshold
         for off in (-(1 << 31), -1, 0, 1, 1 << 31):
             outcome = release.leave(people, Tape(word=threshold + off))
-            if redraw_table(release, people, outcome) is None:
+            if release.redraw_table(people, outcome) is None:
                 return (
                     f"the answer changes at another word than the threshold ({off:+d})"
                 )
@@ -228,7 +219,7 @@ def check_words(release: Release, seed: int) -> str | None:
     for at in range(CALLS):
         people = _mixed_people(release, n, rng)
         outcome = release.leave(people, Tape(seed + at))
-        redrawn = redraw_table(release, people, outcome)
+        redrawn = release.redraw_table(people, outcome)
         if redrawn is None:
             return f"{n} clients: the bytes are not drawn from the system's words"
         beside.add(tuple(map(len, [*redrawn.before, *redrawn.after])))
@@ -263,9 +254,9 @@ def check_noised(release: Release, seed: int) -> str | None:
 
 def check_forks(release: Release, seed: int) -> str | None:
     """Check that children of a fork and their parent use separate words."""
-    people = seeded_people(release, release.sizes[0], seed)
+    people = release.seeded_people(release.sizes[0], seed)
     family = release.leave_forked(people, 2)
-    if any(redraw_table(release, people, outcome) is None for outcome in family):
+    if any(release.redraw_table(people, outcome) is None for outcome in family):
         return "after a fork the bytes are not drawn from fresh words of the system"
     answers = [b"".join(outcome.answers) for outcome in family]
     if len(set(answers)) < len(answers):
@@ -291,7 +282,7 @@ def check_observables(release: Release, seed: int) -> str | None:
 def check_envelope(release: CommandRelease, seed: int) -> str | None:
     """Check that the outcome has the declared form, place and name."""
     for n in release.sizes:
-        outcome = release.leave(seeded_people(release, n, seed), Tape(seed))
+        outcome = release.leave(release.seeded_people(n, seed), Tape(seed))
         if outcome.facts["form"]:
             return f"{n} clients: {outcome.facts['form'][0]}"
         if not outcome.rows:
@@ -314,7 +305,7 @@ def check_repetition(release: CommandRelease, seed: int) -> str | None:
     name, before, _ = release.neighbours()[0]
     tapes = [Tape(seed), Tape(seed)]
     _, anew = release.calls([before, before], tapes, anew=True, share=2)
-    if anew.facts["exit code"] or redraw_table(release, before, anew) is None:
+    if anew.facts["exit code"] or release.redraw_table(before, anew) is None:
         return "a new release does not draw anew from the system's words"
     return None
 

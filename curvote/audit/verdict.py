@@ -1,7 +1,5 @@
 """Verdicts on subjects: every check on each, one row with its findings."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curvote.audit import release as reruns
 from curvote.audit import release_checks
-from curvote.audit.release import Memo, Release
+from curvote.audit.release import Memo, Release, check_reruns
 from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import Budget
 from curvote.checks import loss_checks, residuals, word_checks
-from curvote.checks.loss_checks import Pair
 from curvote.checks.subject import BROKEN, Finding, Loss, Row, Subject, ratio_text
 
 # Round numbers, and ln 2 and ln 3: what documentation and papers name.
@@ -110,7 +106,7 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
         evidence = _Evidence(check_sweep(subject, samples, seed))
     elif isinstance(subject, Memo):
         release = subject.release(seed)
-        finding = reruns.check_reruns(release, subject.truth, subject.budget)
+        finding = check_reruns(release, subject.truth, subject.budget)
         evidence = _Evidence([finding])
     elif isinstance(subject, Release):
         with closing(subject):
@@ -182,7 +178,7 @@ def _seed_streams(subject: Subject, seed: int) -> np.random.SeedSequence:
     return np.random.SeedSequence([seed, zlib.crc32(label)])
 
 
-def draw_pairs(subject: Subject, samples: int, seed: int) -> list[Pair]:
+def draw_pairs(subject: Subject, samples: int, seed: int) -> list[loss_checks.Pair]:
     """Return pairs of inputs with ``samples`` draws each, the worst first.
 
     The words come from a stream named by the seed and the subject's name and epsilon.
@@ -195,7 +191,7 @@ def draw_pairs(subject: Subject, samples: int, seed: int) -> list[Pair]:
     outputs = [subject.draw(x, n, entropy) for x in inputs]
     together = list(zip(inputs, outputs, strict=True))
     pairs = list(combinations(together, 2))[:MOST_PAIRS]
-    return [Pair.of(subject, *pair) for pair in pairs]
+    return [loss_checks.Pair.of(subject, *pair) for pair in pairs]
 
 
 INK, MUTED, LINE = "#22262b", "#6a717b", "#e2e5e9"

@@ -5,8 +5,6 @@ ledger would let every client be asked again, an empty intake would take every
 invitation again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -3,8 +3,6 @@
 A study's streams are named by who draws (`curvote.chain.stage`).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any, Protocol

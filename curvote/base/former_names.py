@@ -5,8 +5,6 @@ this table is found where it stands today, under the name after the colon where 
 another.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Lazy imports of packages, and the extras of curvote that bring missing ones."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping

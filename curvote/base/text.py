@@ -1,7 +1,5 @@
 """Identifiers and other text in canonical and in printable form."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

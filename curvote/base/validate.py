@@ -1,7 +1,5 @@
 """Checks of arguments: each names the argument, its value and the rule."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from numbers import Real

@@ -4,8 +4,6 @@ Whoever changes the filters or listens to what is warned of holds `FILTERS` mean
 otherwise one thread hears what another does, or leaves its filters to everybody.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Systems declare verbs without knowing each other. Two that declare the same one 
 two forms, each with its options; what both have may stand with either.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Systems behind their names, and the tasks that their documents hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Metrics, methods and scores: the vocabulary of what a system measures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """Base class and number types of all settings: frozen, unknown keys refused."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field

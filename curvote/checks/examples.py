@@ -1,7 +1,5 @@
 """Examples of small mechanisms and tasks that the audit examines by default."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextlib import suppress

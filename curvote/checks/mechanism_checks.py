@@ -1,7 +1,5 @@
 """Checks of mechanisms: channels, label pairs, samplers, primitives, odd inputs."""
 
-from __future__ import annotations
-
 import decimal
 from collections.abc import Iterator
 from decimal import Decimal
@@ -18,22 +16,14 @@ from curvote.base.validate import FloatArray
 from curvote.checks.loss_checks import exceeds_exp
 from curvote.checks.subject import Finding, OddInput, ratio_text
 from curvote.checks.word_checks import ReplayedEntropy, WordMismatch
-from curvote.mechanisms import exact
-from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
-from curvote.mechanisms.base import (
-    FiniteMechanism,
-    LabelMechanism,
-    Mechanism,
-    ScalarMechanism,
-    VectorMechanism,
-)
+from curvote.mechanisms import alibi, base, exact
 from curvote.mechanisms.labels import PackedMechanism, SupportMechanism
 
 PROBES = 9
 SLACK = 1e-9
 
 
-def check_channel(mechanism: Mechanism) -> Finding:
+def check_channel(mechanism: base.Mechanism) -> Finding:
     """Check that the channel's largest ratio is the declared one.
 
     Labels: every pair and output, as fractions. Finite scalar mechanisms: inputs across
@@ -42,8 +32,8 @@ def check_channel(mechanism: Mechanism) -> Finding:
     return Finding("channel", next(_channel_faults(mechanism), None))
 
 
-def _channel_faults(mechanism: Mechanism) -> Iterator[str]:
-    if isinstance(mechanism, LabelMechanism):
+def _channel_faults(mechanism: base.Mechanism) -> Iterator[str]:
+    if isinstance(mechanism, base.LabelMechanism):
         try:
             table = mechanism.channel()
         except UserError:  # too large to be written out
@@ -57,7 +47,7 @@ def _channel_faults(mechanism: Mechanism) -> Iterator[str]:
         if ratio != mechanism.worst_ratio():
             worst = float(ratio)
             yield f"the channel's worst ratio is {worst:.9g}, the declared one differs"
-    elif isinstance(mechanism, FiniteMechanism):
+    elif isinstance(mechanism, base.FiniteMechanism):
         shares = mechanism.probabilities(accepted_inputs(mechanism))
         if not np.allclose(shares.sum(axis=1), 1, rtol=0, atol=1e-12):
             yield "a row of the channel does not sum to 1"
@@ -70,13 +60,13 @@ def _channel_faults(mechanism: Mechanism) -> Iterator[str]:
             yield f"the channel's worst loss is {worst:.9g}, declared is {declared:.9g}"
 
 
-def accepted_inputs(mechanism: ScalarMechanism) -> FloatArray:
+def accepted_inputs(mechanism: base.ScalarMechanism) -> FloatArray:
     """Return accepted inputs across the domain, its ends included."""
     grid = np.linspace(mechanism.low, mechanism.high, PROBES)
     return np.array([x for x in grid if accepts(mechanism, x)])
 
 
-def accepts(mechanism: Mechanism, x: FloatArray) -> bool:
+def accepts(mechanism: base.Mechanism, x: FloatArray) -> bool:
     """Return whether the mechanism accepts the input ``x`` of one client."""
     try:
         mechanism.clip(np.asarray(x)[None])
@@ -85,7 +75,7 @@ def accepts(mechanism: Mechanism, x: FloatArray) -> bool:
     return True
 
 
-def check_pair(mechanism: Mechanism) -> Finding:
+def check_pair(mechanism: base.Mechanism) -> Finding:
     """Check that the declared loss is that of both bits of two labels.
 
     However many labels there are: from the law of two bits, as fractions.
@@ -96,20 +86,20 @@ def check_pair(mechanism: Mechanism) -> Finding:
         if own_bit / other_bit != mechanism.worst_ratio():
             loss = float(own_bit / other_bit)
             why = f"both bits change by a ratio of {loss:.9g}, the declared one differs"
-    elif isinstance(mechanism, Alibi):  # the noise of both numbers of two labels
-        loss = 2 * ONE_HOT_STEPS * mechanism.noise.rate
+    elif isinstance(mechanism, alibi.Alibi):  # the noise of both numbers of two labels
+        loss = 2 * alibi.ONE_HOT_STEPS * mechanism.noise.rate
         if not abs(loss - mechanism.worst_log_ratio()) <= SLACK * loss:
             why = f"two numbers lose {loss:.9g} together, the declared loss differs"
     return Finding("pair", why)
 
 
-def pair_details(mechanism: Mechanism) -> dict[str, str]:
+def pair_details(mechanism: base.Mechanism) -> dict[str, str]:
     """Return the details of a label mechanism's worst pair for its row."""
     if isinstance(mechanism, SupportMechanism):
         chances = zip(("1 0", "0 1"), mechanism.pair(), strict=True)
         return {"pair": ", ".join(f"{bits_}: {ratio_text(p)}" for bits_, p in chances)}
-    if isinstance(mechanism, Alibi):
-        rate = mechanism.noise.rate * ONE_HOT_STEPS
+    if isinstance(mechanism, alibi.Alibi):
+        rate = mechanism.noise.rate * alibi.ONE_HOT_STEPS
         return {"pair": f"1 0: {rate:.9g}, 0 1: {-rate:.9g} in each logarithm"}
     return {}
 
@@ -161,13 +151,13 @@ class PlantedWord:
         return out
 
 
-def check_sampler(mechanism: Mechanism) -> Finding:
+def check_sampler(mechanism: base.Mechanism) -> Finding:
     """Recover the channel, and check the outputs for words next to each threshold."""
     return Finding("sampler", next(_sampler_faults(mechanism), None))
 
 
-def _sampler_faults(mechanism: Mechanism) -> Iterator[str]:
-    if isinstance(mechanism, FiniteMechanism):
+def _sampler_faults(mechanism: base.Mechanism) -> Iterator[str]:
+    if isinstance(mechanism, base.FiniteMechanism):
         inputs = [float(x) for x in accepted_inputs(mechanism)[[0, -1]]]
         rare = mechanism.probabilities(np.array(inputs)).min() * WORDS
         many = inputs if rare > 2 * SPACING else []
@@ -185,7 +175,7 @@ def _sampler_faults(mechanism: Mechanism) -> Iterator[str]:
                 yield f"the words lead to a worst ratio above e^{mechanism.epsilon:g}"
             if worst != mechanism.worst_ratio():
                 yield "the words lead to another worst ratio than the declared one"
-    elif isinstance(mechanism, LabelMechanism):
+    elif isinstance(mechanism, base.LabelMechanism):
         inputs = [0.0, float(mechanism.n_classes - 1)]
     else:
         return
@@ -204,7 +194,7 @@ def _sampler_faults(mechanism: Mechanism) -> Iterator[str]:
                 before = output
 
 
-def _recover_channel(mechanism: FiniteMechanism, x: float) -> dict[float, int]:
+def _recover_channel(mechanism: base.FiniteMechanism, x: float) -> dict[float, int]:
     """Return how many of the 2^64 words lead from ``x`` to each output."""
 
     def output_at(words: Words) -> FloatArray:
@@ -291,11 +281,11 @@ def _chosen_entropy(*answers: list[int]) -> ReplayedEntropy:
 SUBNORMAL = 5e-324
 
 
-def odd_inputs_of(mechanism: Mechanism, base: FloatArray) -> list[OddInput]:
-    """Return odd inputs made from the valid input ``base`` of one client."""
-    record = np.atleast_1d(base).astype(np.float64)
+def odd_inputs_of(mechanism: base.Mechanism, record: FloatArray) -> list[OddInput]:
+    """Return odd inputs made from the valid input ``record`` of one client."""
+    record = np.atleast_1d(record).astype(np.float64)
     odd_inputs = list(_odd_inputs(mechanism, record))
-    if not isinstance(mechanism, VectorMechanism):
+    if not isinstance(mechanism, base.VectorMechanism):
         return odd_inputs
     # Each as one row of a batch.
     return [
@@ -308,8 +298,8 @@ def odd_inputs_of(mechanism: Mechanism, base: FloatArray) -> list[OddInput]:
     ]
 
 
-def _odd_inputs(mechanism: Mechanism, record: FloatArray) -> Iterator[OddInput]:
-    is_vector = isinstance(mechanism, VectorMechanism)
+def _odd_inputs(mechanism: base.Mechanism, record: FloatArray) -> Iterator[OddInput]:
+    is_vector = isinstance(mechanism, base.VectorMechanism)
 
     def changed(value: float) -> FloatArray:
         return np.append(value, record[1:])
@@ -317,7 +307,7 @@ def _odd_inputs(mechanism: Mechanism, record: FloatArray) -> Iterator[OddInput]:
     for bad in (np.nan, np.inf, -np.inf):
         yield OddInput(str(bad), changed(bad))
     yield OddInput("-0.0", changed(-0.0), changed(0.0))
-    if isinstance(mechanism, ScalarMechanism | VectorMechanism):
+    if isinstance(mechanism, base.ScalarMechanism | base.VectorMechanism):
         yield OddInput("a subnormal number", changed(SUBNORMAL), changed(0.0))
         for far in (1.5, -1.5, 1e300, -1e300):
             twin = _clipped_input(mechanism, record, changed(far))
@@ -335,21 +325,23 @@ def _odd_inputs(mechanism: Mechanism, record: FloatArray) -> Iterator[OddInput]:
         yield OddInput("one more coordinate", np.append(record, 0.0)[None])
         yield OddInput("no coordinate", np.empty((1, 0)))
         yield OddInput("a record without its batch", record.tolist())
-    elif isinstance(mechanism, LabelMechanism):
+    elif isinstance(mechanism, base.LabelMechanism):
         yield OddInput("a column of labels", record[:, None])
     shape = record.shape if is_vector else ()
     yield OddInput("no client", np.empty((0, *shape)), np.empty((0, *shape)))
 
 
 def _clipped_input(
-    mechanism: ScalarMechanism | VectorMechanism, record: FloatArray, far: FloatArray
+    mechanism: base.ScalarMechanism | base.VectorMechanism,
+    record: FloatArray,
+    far: FloatArray,
 ) -> FloatArray:
     """Return the clipped twin of an input far out of the domain.
 
     The nearest point of the box; or what the mechanism makes of it, where its domain is
     no box (unit vectors): then even ``record`` is changed by ``clip``.
     """
-    shape = (1, -1) if isinstance(mechanism, VectorMechanism) else (-1,)
+    shape = (1, -1) if isinstance(mechanism, base.VectorMechanism) else (-1,)
     if (mechanism.clip(record.reshape(shape))[0] == record).all():
         return np.clip(far, mechanism.low, mechanism.high)
     return np.asarray(mechanism.clip(far.reshape(shape))[0]).ravel()

@@ -1,7 +1,5 @@
 """Mechanisms as subjects: one value, one label or one record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,30 +14,21 @@ from curvote.base.validate import FloatArray
 from curvote.checks import examples, loss_checks, mechanism_checks, residuals
 from curvote.checks.subject import Finding, Loss, OddInput, Subject
 from curvote.checks.word_checks import thresholds
-from curvote.mechanisms.alibi import Alibi
-from curvote.mechanisms.base import (
-    FiniteMechanism,
-    LabelMechanism,
-    Mechanism,
-    ScalarMechanism,
-    VectorMechanism,
-)
+from curvote.mechanisms import alibi, base, frequency_oracles, joint_box
 from curvote.mechanisms.factory import make, mechanism_class
-from curvote.mechanisms.frequency_oracles import SubsetSelection
-from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
 from curvote.mechanisms.privunit import OneOf, PrivUnit
 from curvote.mechanisms.randomized_response import BinaryRR
 
 # The number of candidates depends on the words, and has one law for all inputs.
-REJECTING = (PrivUnit, JointBox, SubsetSelection)
+REJECTING = (PrivUnit, joint_box.JointBox, frequency_oracles.SubsetSelection)
 
 
 @dataclass(frozen=True, eq=False)
 class MechanismSubject(Subject):
     """One mechanism; an input is the array of one client: (), () or (d,)."""
 
-    mechanism: Mechanism
+    mechanism: base.Mechanism
     name: str
     params: Mapping[str, Any]
     budget: Budget
@@ -74,7 +63,7 @@ class MechanismSubject(Subject):
     def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         """Return labels; or ends, middle, a random and an outlying place."""
         mechanism = self.mechanism
-        if isinstance(mechanism, LabelMechanism):
+        if isinstance(mechanism, base.LabelMechanism):
             return [np.array(float(x)) for x in range(min(mechanism.n_classes, 4))]
         low, high, shape = _input_domain(mechanism)
         places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
@@ -99,7 +88,7 @@ class MechanismSubject(Subject):
 
     def many(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Return labels, or numbers from everywhere in the domain and beyond it."""
-        if isinstance(self.mechanism, LabelMechanism):
+        if isinstance(self.mechanism, base.LabelMechanism):
             return rng.integers(self.mechanism.n_classes, size=n).astype(np.float64)
         _, _, shape = _input_domain(self.mechanism)
         numbers = residuals.test_values((n, *shape), rng)
@@ -133,7 +122,7 @@ class MechanismSubject(Subject):
 
     def shown(self, x: FloatArray) -> FloatArray | None:
         """Return the value, the record, the label, or its one-hot bits."""
-        if isinstance(self.mechanism, PackedMechanism | Alibi):
+        if isinstance(self.mechanism, PackedMechanism | alibi.Alibi):
             return np.asarray(np.arange(self.mechanism.n_classes) == x, dtype=float)
         return np.atleast_1d(x)
 
@@ -157,10 +146,10 @@ class MechanismSubject(Subject):
     def law_gap(self, x: FloatArray, outputs: NDArray[Any], alpha: float) -> str | None:
         """Compare with the declared channel or distribution function."""
         mechanism = self.mechanism
-        if isinstance(mechanism, FiniteMechanism):
+        if isinstance(mechanism, base.FiniteMechanism):
             shares = mechanism.probabilities(x)
             return loss_checks.share_gap(outputs, mechanism.outputs, shares, alpha)
-        if isinstance(mechanism, LabelMechanism):
+        if isinstance(mechanism, base.LabelMechanism):
             named = residuals.output_distribution(mechanism, np.atleast_1d(x))
             if named:
                 codes = residuals.code_numbers(mechanism, outputs)
@@ -171,7 +160,7 @@ class MechanismSubject(Subject):
             outcomes = mechanism_checks.pair_outcomes(mechanism, labels, outputs)
             shares = mechanism_checks.outcome_shares(mechanism)
             return loss_checks.share_gap(outcomes, np.arange(4.0), shares, alpha)
-        if isinstance(mechanism, ScalarMechanism):
+        if isinstance(mechanism, base.ScalarMechanism):
             return loss_checks.distribution_gap(mechanism, x, outputs, alpha)
         return None
 
@@ -186,8 +175,8 @@ class MechanismSubject(Subject):
 
     def odd_inputs(self) -> list[OddInput]:
         """Return invalid values, and values with a twin."""
-        base = self.inputs(np.random.default_rng(0))[-1]
-        return mechanism_checks.odd_inputs_of(self.mechanism, base)
+        record = self.inputs(np.random.default_rng(0))[-1]
+        return mechanism_checks.odd_inputs_of(self.mechanism, record)
 
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Return the bytes that the mechanism makes of ``given``."""
@@ -199,10 +188,10 @@ def repeat_input(x: FloatArray, n: int) -> FloatArray:
     return np.repeat(np.asarray(x)[None], n, axis=0)
 
 
-def _input_domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
-    if isinstance(mechanism, VectorMechanism):
+def _input_domain(mechanism: base.Mechanism) -> tuple[float, float, tuple[int, ...]]:
+    if isinstance(mechanism, base.VectorMechanism):
         return mechanism.low, mechanism.high, (mechanism.d,)
-    if isinstance(mechanism, ScalarMechanism):
+    if isinstance(mechanism, base.ScalarMechanism):
         return mechanism.low, mechanism.high, ()
     raise UserError(f"{mechanism.name} is of no kind that the audit knows.")
 
@@ -216,7 +205,7 @@ def build_subject(
 
 
 def subject_of(
-    mechanism: Mechanism,
+    mechanism: base.Mechanism,
     name: str,
     params: Mapping[str, Any] | None = None,
     extra: tuple[FloatArray, ...] = (),

@@ -5,8 +5,6 @@ P(output = seen). Under the declared law residuals are independent and uniform w
 the inputs are, so that one comparison serves all mechanisms and all inputs at once.
 """
 
-from __future__ import annotations
-
 import math
 from functools import singledispatch
 from itertools import product

@@ -1,7 +1,5 @@
 """Subjects of the audit, its findings, and the row of verdicts on each subject."""
 
-from __future__ import annotations
-
 import decimal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,6 +15,7 @@ from curvote.base.entropy import Entropy
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
+from curvote.checks import examples
 from curvote.messages.message import ClientData
 
 MOST_DIGITS = 80
@@ -231,7 +230,7 @@ class SentSubject(Subject):
     """The complete message that one sender draws for a task.
 
     An input is a ``ClientData`` of its n >= 1 records; neighbours differ in one of
-    them. Local privacy is n = 1 (`MessageSubject`), a server has a table
+    them. Local privacy is n = 1 (`RecordSubject`), a server has a table
     (`TableSubject`).
     """
 
@@ -263,3 +262,45 @@ class SentSubject(Subject):
         """Return the bytes of the messages drawn for ``given``."""
         columns = self.message.draw(self.task, data, entropy)
         return self.view(columns).tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class RecordSubject(SentSubject):
+    """The complete record that one client sends for a task: n = 1.
+
+    Many clients are the rows of one ``ClientData``.
+    """
+
+    @property
+    def stands_for(self) -> str:
+        """The message, where it is that of the small task in ``examples``."""
+        question, k = (self.task.protocol, self.message.name), len(self.task.classes)
+        example = examples.example_task(*question, self.task.epsilon, k)
+        same = example.digest() == self.task.digest()
+        return examples.message_name(*question, k) if same else ""
+
+    def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
+        """Return the messages of ``n`` clients that all know ``x``."""
+        return self.send(_repeat_client(x, n), entropy)
+
+    def send(self, many: ClientData, entropy: Entropy) -> Columns:
+        """Return the messages of clients who know ``many``, a row each."""
+        messages: Columns = self.message.draw(self.task, many, entropy)
+        return messages
+
+    def part(self, many: ClientData, rows: slice) -> ClientData:
+        """Return some of these clients."""
+        return many.subset(rows)
+
+    def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
+        """Return the declared loss of each whole message."""
+        n = len(next(iter(outputs.values())))
+        pair = _repeat_client(x, n), _repeat_client(x2, n)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            losses: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
+        return losses
+
+
+def _repeat_client(x: ClientData, n: int) -> ClientData:
+    """Return ``n`` clients with the data of one."""
+    return x.subset(np.zeros(n, dtype=np.int64))

@@ -4,15 +4,13 @@ Stored studies rest on the map from words to outputs, so it may not change unnot
 is looked at where chance never goes: words next to thresholds, words without their low
 or their high half, all zeros, all ones; calls for 1, 5, 17 and 100 clients.
 
-`python -m curvote.audit.pin_answers` writes the known answers anew, for a change of the
+`python -m curvote.audit.choice` writes the known answers anew, for a change of the
 map that is meant.
 
 Everything that may be random in a release comes from `os.urandom`, or the release is
 not reproducible from what that returned (a `Tape`): then somebody else may know its
 words.
 """
-
-from __future__ import annotations
 
 import csv
 import hashlib

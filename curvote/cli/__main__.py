@@ -1,7 +1,5 @@
 """Entry point of ``curvote``: Ctrl-C ends even imports in order."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -1,7 +1,5 @@
 """Command line ``curvote``; heavy imports stand inside commands, for a fast start."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,21 +1,17 @@
 """Repairs and checks of `curvote doctor`; repairs lose nothing."""
 
-from __future__ import annotations
-
-import contextlib
 import fcntl
 import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 from curvote.base.errors import UserError
-from curvote.flows import machine
-from curvote.flows.environment import is_alive
+from curvote.flows import environment, machine
 from curvote.flows.machine import MLFLOW, Finding, shorten_list
 from curvote.intake.box import Intake
 from curvote.intake.store import store_exists
@@ -26,7 +22,6 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence, ledger_report
 from curvote.pipeline.run.run_object import run_state
 from curvote.pipeline.store import artifacts, locations, records
-from curvote.pipeline.store.records import RunRecord
 
 VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
 
@@ -61,30 +56,22 @@ def _requirement_problem(text: str) -> str | None:
     return f"{needed.name} {installed} is installed, {needed.specifier} is needed"
 
 
-def live_runs(project: Project) -> list[RunRecord]:
-    """Return the records of runs whose process lives."""
-    return _records_in_state(project, "running")
-
-
-def dead_runs(project: Project) -> list[RunRecord]:
-    """Return the records of running runs whose process is gone."""
-    return _records_in_state(project, "killed")
-
-
-def _records_in_state(project: Project, state: str) -> list[RunRecord]:
+def runs_in_state(project: Project, state: str) -> list[records.RunRecord]:
+    """Return the records of running runs that are "running", or "killed"."""
     running = (r for r in records.load_records(project) if r.status == "running")
-    return [r for r in running if run_state(project, r, is_alive) == state]
+    return [r for r in running if run_state(project, r, environment.is_alive) == state]
 
 
 def check_runs(project: Project) -> Iterator[Finding]:
     """Check for runs that are recorded as running, but have ended."""
-    dead = dead_runs(project)
+    dead = runs_in_state(project, "killed")
     if dead:
         words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
         fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
         yield Finding("stale runs", "warning", words, fix)
     elif records.load_records(project):
-        yield Finding("stale runs", "ok", f"{len(live_runs(project))} running")
+        live = runs_in_state(project, "running")
+        yield Finding("stale runs", "ok", f"{len(live)} running")
 
 
 def check_records(project: Project) -> Iterator[Finding]:
@@ -119,7 +106,7 @@ def check_locks(project: Project) -> Iterator[Finding]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 locked.append(path.name)
-    if locked and not live_runs(project):
+    if locked and not runs_in_state(project, "running"):
         words = f"held while no run goes on: {shorten_list(locked)}"
         fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
         yield Finding("locks", "warning", words, fix)
@@ -190,7 +177,7 @@ def check_reservations(project: Project) -> Iterator[Finding]:
         return
     with book:
         waiting = [e for e in book.entries() if e.state == "reserved"]
-    if waiting and not live_runs(project):
+    if waiting and not runs_in_state(project, "running"):
         words = shorten_list([f"{e.release[:12]} of {e.population}" for e in waiting])
         fix = "run its pipeline again: it settles what was begun"
         yield Finding("reservations", "warning", f"not settled: {words}", fix)
@@ -236,11 +223,9 @@ def check_intake(project: Project) -> Iterator[Finding]:
         return
     with Intake(project.intake) as opened:
         rounds = opened.rounds()
-    all_rounds = {(r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds}
-    open_rounds = {
-        (r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds if not r.closed
-    }
-    lost, unpublished = sorted(published - all_rounds), sorted(open_rounds - published)
+    names = [(r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds]
+    open_names = {at for r, at in zip(rounds, names, strict=True) if not r.closed}
+    lost, unpublished = sorted(published - {*names}), sorted(open_names - published)
     if lost:
         words = f"published, but in no round: {shorten_list([*map('/'.join, lost)])}"
         yield Finding("intake", "failed", words, _INTAKE_REMEDY)
@@ -277,9 +262,9 @@ def repair_project(project: Project) -> list[str]:
     UserError: a run goes on, or `curvote serve`; nothing is touched then.
     """
     refuse_while_running(project)
-    dead = dead_runs(project)
+    dead = runs_in_state(project, "killed")
     done = [f"run {record.id}: noted that it was killed" for record in dead]
-    records.record_killed(project, is_alive)
+    records.record_killed(project, environment.is_alive)
     done += _repair_databases(project)
     done += _set_altered_aside(project)
     lost = set(runs_missing_in_mlflow(project))
@@ -300,7 +285,7 @@ def refuse_while_running(project: Project) -> None:
     """Refuse (UserError) while a run or `curvote serve` is active."""
     from curvote.flows.server.private import read_serving
 
-    running = [f"run {record.id}" for record in live_runs(project)]
+    running = [f"run {record.id}" for record in runs_in_state(project, "running")]
     if read_serving(project.state / "prefect"):
         running.append("`curvote serve`")
     if running:
@@ -321,7 +306,7 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
     logged_ids = set()
     if path.is_file():
         with (
-            contextlib.closing(machine.open_read_only(path)) as db,
+            closing(machine.open_read_only(path)) as db,
             suppress(sqlite3.OperationalError),  # a new database has no table yet
         ):
             logged_ids = {row[0] for row in db.execute("SELECT run_uuid FROM runs")}
@@ -362,8 +347,8 @@ def _migrated_copy(path: Path) -> Path | None:
     copy = path.with_name(f".{path.name}.mending")
     copy.unlink(missing_ok=True)
     with (
-        contextlib.closing(machine.open_read_only(path)) as before,
-        contextlib.closing(sqlite3.connect(copy)) as after,
+        closing(machine.open_read_only(path)) as before,
+        closing(sqlite3.connect(copy)) as after,
     ):
         before.backup(after)
     try:

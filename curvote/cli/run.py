@@ -1,7 +1,5 @@
 """Runs from the command line: a server for each, the flow, and printed results."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,10 +10,7 @@ from typing import Any
 from curvote.base.errors import InternalError, Problem, UserError
 from curvote.cli.terminal import interruptible, relative_to_here
 from curvote.data import raw_files as raw
-from curvote.flows import lines
-from curvote.flows.environment import fast_imports
-from curvote.flows.machine import explained_errors, server_watched
-from curvote.flows.notices import failures_noticed, send_notice
+from curvote.flows import environment, lines, machine, notices
 from curvote.flows.server.flow_runs import close_dead_flow_runs
 from curvote.flows.server.private import PrefectServer
 from curvote.papers.registry import file_of
@@ -55,10 +50,10 @@ def _run_flow(
 ) -> str:
     """Run the flow and return the run's id, after printing and logging."""
     pipeline, new_server = options["pipeline"], PrefectServer(project.root)
-    with failures_noticed(project, pipeline):
-        with new_server as server, explained_errors(project):
+    with notices.failures_noticed(project, pipeline):
+        with new_server as server, machine.explained_errors(project):
             # Imports take as long as the server: both at once.
-            with fast_imports():
+            with environment.fast_imports():
                 from curvote.flows.flow import chain
                 from curvote.flows.tracking import log as tracking
 
@@ -66,9 +61,9 @@ def _run_flow(
             server.wait()
             close_dead_flow_runs()
             set_options = {name: v for name, v in options.items() if v is not None}
-            send_failure = partial(send_notice, project, "failed", pipeline)
-            ours = server.is_ours
-            with nullcontext() if ours else server_watched(server.url, send_failure):
+            send_failure = partial(notices.send_notice, project, "failed", pipeline)
+            watched = machine.server_watched(server.url, send_failure)
+            with nullcontext() if server.is_ours else watched:
                 run_id = str(chain(project=str(project.root), **set_options))
             rows = tell(project, run_id)
         tracking.log_missing_runs(project, {run_id: rows} if rows else {})
@@ -80,7 +75,6 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     from curvote.cli.tables import print_outcomes, print_scores
     from curvote.flows.tracking.cells import study_headline
     from curvote.pipeline.run import results
-    from curvote.pipeline.run.results import mean_scores
 
     record = load_record(project, run_id)
     if record is None:
@@ -97,7 +91,7 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
         for line in results.drift_alerts(project, record):
             print(line)
     else:
-        rows = mean_scores(project, record)
+        rows = results.mean_scores(project, record)
         print_scores(record, rows)
         if title := study_headline(record, rows).title:
             print(f"main: {title}")

@@ -1,14 +1,12 @@
 """Tables of the commands on the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -17,23 +15,12 @@ from curvote.base.errors import UserError, did_you_mean
 from curvote.chain.axis import Cell
 from curvote.cli.terminal import make_console, print_rows, relative_to_here
 from curvote.flows.environment import is_alive
-from curvote.flows.tracking.cells import study_headline
+from curvote.flows.tracking import cells as score_cells
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run import results
-from curvote.pipeline.run.comparison import (
-    RunComparison,
-    ScoreChange,
-    describe_change,
-    group_key_changes,
-)
-from curvote.pipeline.run.run_object import missing_stages, run_state
+from curvote.pipeline.run import comparison as comparisons
+from curvote.pipeline.run import results, run_object
 from curvote.pipeline.store import records
-from curvote.pipeline.store.records import RunRecord, load_record, read_records
 from curvote.report.card import Card, PublicBounds
-
-if TYPE_CHECKING:
-    from curvote.flows.tracking.cells import Score
-
 
 _GROUP_KEY = itemgetter("stage", "part", "action", "reasons")
 
@@ -70,16 +57,14 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
 
 
 def print_scores(
-    record: RunRecord, rows: Sequence[dict[str, Any]], name: str | None = None
+    record: records.RunRecord, rows: Sequence[dict[str, Any]], name: str | None = None
 ) -> None:
     """Print scores with standard errors, a table a metric, a block a learner.
 
     With ``name`` that metric alone, which may stand beside another, or be of each of
     many groups; UserError where the run has none of this name.
     """
-    from curvote.flows.tracking.cells import load_scores
-
-    every = load_scores(record, rows)
+    every = score_cells.load_scores(record, rows)
     if name is None:
         scores = [score for score in every if not score.metric.group_kind]
     else:
@@ -96,22 +81,19 @@ def print_scores(
         _print_metric(f"{record.pipeline}: {metric.name}{percent}, {times}", of_metric)
 
 
-def _overrides_note(record: RunRecord) -> str:
+def _overrides_note(record: records.RunRecord) -> str:
     options = ", ".join(record.overrides)
     return f", with {options}" if options else ""
 
 
-def _print_metric(title: str, scores: Sequence[Score]) -> None:
+def _print_metric(title: str, scores: Sequence[score_cells.Score]) -> None:
     """Print one metric, a column for each place on the x-axis, the main method bold."""
-    from curvote.flows.tracking.cells import main_method_scores
-
     blocks = list(_score_blocks(scores))
-    places = sorted(  # no place is last
-        {score.place for score in scores},
-        key=lambda place: next(
-            (v for _, v in place.pairs if not isinstance(v, str)), inf
-        ),
-    )
+
+    def first_number(place: Cell) -> float:  # no number: last
+        return next((v for _, v in place.pairs if not isinstance(v, str)), inf)
+
+    places = sorted({score.place for score in scores}, key=first_number)
     table = Table(box=None, pad_edge=False)
     longest = max((line for line, _ in blocks), key=len)
     table.add_column(", ".join(longest))
@@ -120,7 +102,7 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
         table.add_column(place.words or "no epsilon", justify="right")
     for line, line_scores in blocks:
         label = ", ".join(line.values())
-        main = {_method_label(score) for score in main_method_scores(line_scores)}
+        main = set(map(_method_label, score_cells.main_method_scores(line_scores)))
         for method in dict.fromkeys(map(_method_label, line_scores)):
             of_method = (s for s in line_scores if _method_label(s) == method)
             texts = {score.place: score.with_error for score in of_method}
@@ -144,8 +126,8 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
 
 
 def _score_blocks(
-    scores: Sequence[Score],
-) -> Iterator[tuple[dict[str, str], list[Score]]]:
+    scores: Sequence[score_cells.Score],
+) -> Iterator[tuple[dict[str, str], list[score_cells.Score]]]:
     """Yield each narrowest line in words, with its scores."""
     scored_lines = [
         (score.line.with_values(group=score.group_label or None), score)
@@ -165,12 +147,12 @@ def _score_blocks(
             yield texts | setting | number_labels | group, served
 
 
-def _method_label(score: Score) -> str:
+def _method_label(score: score_cells.Score) -> str:
     return score.rule or score.method
 
 
 def print_outcomes(
-    record: RunRecord, outcomes: Mapping[Cell, Mapping[str, float]]
+    record: records.RunRecord, outcomes: Mapping[Cell, Mapping[str, float]]
 ) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
     pairs = outcomes.items()
@@ -214,13 +196,14 @@ def list_runs(
         hint = did_you_mean(pipeline, names)
         raise UserError(f"{pipeline}: no run of it.{hint}")
     ids = records.run_ids(project, pipeline)
-    runs = read_records(project, lambda: ids[-last:])
+    runs = records.read_records(project, lambda: ids[-last:])
     return [_run_row(project, record) for record in reversed(runs)]
 
 
-def _run_row(project: Project, record: RunRecord) -> dict[str, Any]:
+def _run_row(project: Project, record: records.RunRecord) -> dict[str, Any]:
     before = records.previous_id(project, record.id)
-    status = run_state(project, record, is_alive)
+    earlier = records.load_record(project, before) if before else None
+    status = run_object.run_state(project, record, is_alive)
     return {
         "run": record.id,
         "pipeline": record.pipeline,
@@ -229,22 +212,20 @@ def _run_row(project: Project, record: RunRecord) -> dict[str, Any]:
         "status": status,
         "overrides": record.overrides,
         "main": _main_number(project, record) if status == "completed" else "",
-        "changed": describe_change(
-            load_record(project, before) if before else None, record
-        ),
+        "changed": comparisons.describe_change(earlier, record),
     }
 
 
-def _main_number(project: Project, record: RunRecord) -> str:
+def _main_number(project: Project, record: records.RunRecord) -> str:
     """Return the main number of a run, as its page states it."""
-    if missing_stages(project, record, results.scoring_stages(record)):
+    if run_object.missing_stages(project, record, results.scoring_stages(record)):
         return "gone (gc)"
     try:
         if record.config.get("mode") != "production":
-            return study_headline(record, results.mean_scores(project, record)).title
-        for values in results.production_outcomes(
-            project, record
-        ).values():  # the first cell
+            means = results.mean_scores(project, record)
+            return score_cells.study_headline(record, means).title
+        outcomes = results.production_outcomes(project, record)
+        for values in outcomes.values():  # the first cell
             words = format_outcome(values)
             name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
             return f"{name} {words[name]}, by noised messages"
@@ -257,11 +238,13 @@ _KEY_COLUMNS = ("stage", "cell", "reasons")
 
 
 def print_comparison(
-    comparison: RunComparison, *, every: bool, page: Path | None
+    comparison: comparisons.RunComparison, *, every: bool, page: Path | None
 ) -> None:
     """Print settings, keys, scores and figures; ``every``: equal ones too."""
     for which, run in (("A", comparison.a), ("B", comparison.b)):
-        print(f"{which}: {describe_run(run)}")
+        options = "".join(f" --set {override}" for override in run.overrides)
+        about = f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
+        print(f"{which}: {about}")
     print("\nconfiguration")
     for setting in comparison.settings:
         print(f"  {setting}")
@@ -272,7 +255,7 @@ def print_comparison(
             (change.stage, str(change.cell), "; ".join(change.reasons))
             for change in comparison.keys
         ]
-        rows = all_rows if every else group_key_changes(comparison.keys)
+        rows = all_rows if every else comparisons.group_key_changes(comparison.keys)
         print_rows(
             [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows], _KEY_COLUMNS
         )
@@ -298,13 +281,7 @@ def print_comparison(
     print("  `--page` draws them side by side")
 
 
-def describe_run(run: RunRecord) -> str:
-    """Return a run in one line: id, pipeline, overrides, time and state."""
-    options = "".join(f" --set {override}" for override in run.overrides)
-    return f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
-
-
-def _score_row(change: ScoreChange) -> dict[str, Any]:
+def _score_row(change: comparisons.ScoreChange) -> dict[str, Any]:
     return {
         "cell": str(change.cell),
         "method": change.where["method"],

@@ -32,8 +32,7 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Workers inside a stage (default: cores).")
 ]
 EngineName = Annotated[
-    str | None,
-    typer.Option("--engine", help="What runs them: local, threads or dask."),
+    str | None, typer.Option("--engine", help="What runs them: local, threads or dask.")
 ]
 MetricsPort = Annotated[
     int | None,

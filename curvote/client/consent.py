@@ -1,7 +1,5 @@
 """Consent of a data owner: refusals, notices and the line that is agreed to."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from curvote.base.classes import Classes

@@ -4,8 +4,6 @@ What is sent was drawn and published before: sending it once more tells nothing 
 spends nothing, so whoever got no answer asks again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import ssl

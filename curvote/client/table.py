@@ -5,8 +5,6 @@ against the table, each refusal would answer a question of the server's without 
 whether a class is there, or on which side of a bound half of a column lies.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -6,8 +6,6 @@ refuses whatever it cannot derive from name, size, order, domain and number of g
 points. So nobody's curve is multiplied by a matrix of the server's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isqrt

@@ -1,7 +1,5 @@
 """Columns of raw records: arrays, DataFrames and curves read by column name."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -5,14 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,6 +24,7 @@ if TYPE_CHECKING:
 
 Paths = Mapping[str, Path]  # of raw files, by name
 ClientColumns = dict[str, NDArray[Any]]  # client_id, label, group, curve, and more
+Facts = dict[str, Any]  # public metadata as plain JSON values
 Points = Annotated[int, Field(ge=2, strict=True)]
 # Who tests comes from the publisher's test part, everybody else from its other one.
 Split = Literal["published"]
@@ -54,6 +48,15 @@ def no_size(_parameters: Any) -> int | None:
 def grid_points(parameters: Any) -> int:
     """Return the number of grid points of a curve."""
     return int(parameters.points)
+
+
+class Simulation:
+    """A data set without a file: nothing to fetch, check or fingerprint."""
+
+    SIMULATED = True
+    files = staticmethod(no_files)
+    size = staticmethod(no_size)
+    width = staticmethod(grid_points)
 
 
 def client_columns(
@@ -136,7 +139,7 @@ def _refuse_all(value: Any) -> Any:
     return value
 
 
-def _check_distinct(classes: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+def _check_distinct(classes: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(classes) < 2:
         raise PydanticCustomError("few", "name two or more")
     if len({*classes}) < len(classes):

@@ -1,11 +1,8 @@
 """Data sets behind their names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from curvote.base import validate
@@ -14,14 +11,16 @@ from curvote.base.validate import FloatArray
 from curvote.data.registry import DATASETS
 
 
-def module(name: str) -> ModuleType:
-    """Return the module of data set ``name``; an unknown name is a UserError."""
-    return import_module(DATASETS[validate.one_of(DATASETS, source=name)])
+def find_dataset(name: str) -> Any:
+    """Return the data set ``name``, a module or a value; UserError: it is unknown."""
+    place, _, value = DATASETS[validate.one_of(DATASETS, source=name)].partition(":")
+    module = import_module(place)
+    return getattr(module, value) if value else module
 
 
 def resolve_source(source: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the module of a valid source's data set, and its parameters."""
-    dataset = module(source["name"])
+    """Return the data set of a valid source, and its parameters."""
+    dataset = find_dataset(source["name"])
     return dataset, dataset.Parameters.model_validate(source)
 
 
@@ -37,13 +36,13 @@ def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:
 
 def drawn_per_server(source: Mapping[str, Any]) -> bool:
     """Return whether clients are simulated for each server by itself."""
-    simulated = module(source["name"]).SIMULATED and not is_remote(source)
+    simulated = find_dataset(source["name"]).SIMULATED and not is_remote(source)
     return simulated and None in (servers(source) or {}).values()
 
 
 def is_remote(source: Mapping[str, Any]) -> bool:
     """Return whether the records stay with their owners."""
-    return bool(getattr(module(source["name"]), "REMOTE", False))
+    return bool(getattr(find_dataset(source["name"]), "REMOTE", False))
 
 
 def classes(source: Mapping[str, Any]) -> Classes | None:

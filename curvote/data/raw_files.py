@@ -1,7 +1,5 @@
 """Raw files of published data sets: catalogue, download, checksum, decompression."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
@@ -39,7 +37,7 @@ class Variant:
 class Source:
     """One published file: where it is, which editions are known, what it holds.
 
-    ``dataset`` is the module that checks it. With ``login`` the publisher hands it to
+    ``dataset`` is the data set that checks it. With ``login`` the publisher hands it to
     registered users only; ``derived`` ones have no publisher to fetch them from. Where
     its file is not here, that of the source ``stand_in`` is taken, if there is one.
     """
@@ -84,16 +82,6 @@ def catalogue(root: Path | None = None) -> dict[str, Source]:
         raise UserError(f"{path} is no list of sources: {error}.") from error
 
 
-def record_acceptance(root: Path, name: str, sha256: str) -> Path:
-    """Record that the user accepts an edition; return the record's path."""
-    path = root / "data" / ACCEPTED
-    when = datetime.now(UTC).date().isoformat()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(f'[{name}]\n"{sha256}" = "accepted by the user on {when}"\n')
-    return path
-
-
 def _accepted_editions(root: Path | None) -> dict[str, dict[str, str]]:
     """Return the editions that a project's user accepted: {name: {sha: why}}."""
     path = root / "data" / ACCEPTED if root else None
@@ -134,20 +122,13 @@ def read(path: Path) -> bytes:
 def blocks(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of ``path`` in blocks, as `read` joins them."""
     empty = True
-    for block in _decompressed_blocks(path):
-        empty = False
-        yield block
-    if empty:
-        raise _damaged_error(path, "is empty.")
-
-
-def _decompressed_blocks(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
             stream.seek(0)
             source = gzip.GzipFile(fileobj=stream) if zipped else stream
             while block := source.read(BLOCK):
+                empty = False
                 yield block
     except EOFError as error:
         problem = "is truncated: its gzip stream breaks off."
@@ -156,6 +137,8 @@ def _decompressed_blocks(path: Path) -> Iterator[bytes]:
         raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
         raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
+    if empty:
+        raise _damaged_error(path, "is empty.")
 
 
 def _damaged_error(path: Path, problem: str) -> DamagedError:
@@ -254,7 +237,11 @@ def accept_edition(
         raise UserError(f"the SHA-256 of {path} (decompressed) is {sha}.")
     if source.origin(sha) is None:
         _check_content(path, source, sha)
-        record_acceptance(project_root, name, sha)
+        record = project_root / "data" / ACCEPTED
+        when = datetime.now(UTC).date().isoformat()
+        record.parent.mkdir(parents=True, exist_ok=True)
+        with record.open("a", encoding="utf-8") as stream:
+            stream.write(f'[{name}]\n"{sha}" = "accepted by the user on {when}"\n')
     return check_edition(path, find(name, project_root))
 
 
@@ -278,14 +265,9 @@ def verify_all(project_root: Path) -> list[dict[str, str | None]]:
         except UserError as error:
             status, message = "changed", str(error)
             sha256 = digest(path) if path else None
-        row: dict[str, str | None] = {
-            "source": source.name,
-            "file": str(path or source.file),
-            "status": status,
-            "sha256": sha256,
-            "message": message,
-        }
-        rows.append(row)
+        result = {"status": status, "sha256": sha256, "message": message}
+        file = str(path or source.file)
+        rows.append({"source": source.name, "file": file, **result})
     return rows
 
 
@@ -354,7 +336,7 @@ def _mirror_folder() -> list[Path]:
 
 def _check_content(path: Path, source: Source, sha256: str) -> None:
     try:
-        lookup.module(source.dataset).check(read(path), source)
+        lookup.find_dataset(source.dataset).check(read(path), source)
     except DamagedError:
         raise
     except UserError as error:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from curvote.base.errors import UserError
 from curvote.chain.settings import Strict
 from curvote.data import columns as frames
 from curvote.data import raw_files
-from curvote.data.columns import ClientColumns, Feature, Paths, Rule, find_violations
+from curvote.data.columns import ClientColumns, Feature, Paths, find_violations
 from curvote.data.raw_files import read
 
 if TYPE_CHECKING:
@@ -24,27 +24,21 @@ if TYPE_CHECKING:
     from curvote.data.raw_files import Source
 
 
-class TableCounts(Protocol):
-    """Public counts of a table: rows, distinct rows, missing, classes."""
+@dataclass(frozen=True, eq=False)
+class TableCounts:
+    """Public counts of a table.
 
-    @property
-    def rows(self) -> int:
-        """The number of rows of the file."""
-        ...
+    ``rows`` and ``distinct`` count the whole file, ``missing`` the missing values of
+    each feature after the duplicates policy.
+    """
 
-    @property
-    def distinct(self) -> int:
-        """The number of rows that repeat no earlier one."""
-        ...
-
-    @property
-    def missing(self) -> dict[str, int]:
-        """The number of missing values of each feature."""
-        ...
+    rows: int
+    distinct: int
+    missing: dict[str, int]
 
     def by_class(self, classes: Sequence[str]) -> list[int]:
         """Return how many clients each class has."""
-        ...
+        raise NotImplementedError
 
 
 Duplicates = Literal["distinct", "keep"]
@@ -96,25 +90,26 @@ class TableSchema:
         return [feature.name for feature in self.features]
 
     @property
+    def limits(self) -> Limits:
+        """Return the bounds of the features as limits of what is possible."""
+        return {x.name: (x.lower, x.upper) for x in self.features}
+
+    @property
     def columns(self) -> list[str]:
         """Return the columns of a file without header, in their order."""
         return list(self.order) or [*self.names, self.label]
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedTable:
+class PreparedTable(TableCounts):
     """Clients of a table: ``ids`` (n,), ``features`` (n, p), ``labels`` (n,), places.
 
-    ``ids`` are line numbers of the file. ``rows`` and ``distinct`` count the whole
-    file, ``missing`` the missing values of each feature after the duplicates policy.
+    ``ids`` are line numbers of the file.
     """
 
     ids: NDArray[np.int64]
     features: NDArray[np.float64]
     labels: NDArray[np.int64]
-    rows: int
-    distinct: int
-    missing: dict[str, int]
 
     def by_class(self, classes: Sequence[str]) -> list[int]:
         """Return how many clients each class has."""
@@ -154,7 +149,12 @@ def check_table(
     Raises:
         UserError: all violations at once: each kind with count, lines and examples.
     """
-    violations = find_violations(frame, _column_rules(schema, allowed), schema.ignored)
+    rules = {
+        x.name: frames.cell_rules(x, schema.marks, allowed.get(x.name))
+        for x in schema.features
+    }
+    rules[schema.label] = frames.one_of_rule(schema.labels)
+    violations = find_violations(frame, rules, schema.ignored)
     if violations:
         raise UserError(frames.format_violations(violations))
     columns: dict[str, Any] = {}
@@ -239,15 +239,6 @@ def facts(
     )
 
 
-def _column_rules(schema: TableSchema, allowed: Limits) -> dict[str, dict[str, Rule]]:
-    """Return the rules of each column: of the features, then of the label."""
-    columns = {
-        x.name: frames.cell_rules(x, schema.marks, allowed.get(x.name))
-        for x in schema.features
-    }
-    return columns | {schema.label: frames.one_of_rule(schema.labels)}
-
-
 def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
     """Return a mask of the missing values (n, p)."""
     missing = np.isnan(values)
@@ -297,6 +288,8 @@ Coded = tuple["pd.DataFrame", TableSchema]
 class PublishedTable(Generic[P]):
     """A published table as a data set; a subclass states what is special."""
 
+    SIMULATED = False
+    Parameters: type[P]
     file: str
     title: str
     schema: TableSchema

@@ -1,7 +1,5 @@
 """Base of the scikit-learn classes: bounds, labels, and a rule learnt by both sides."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Transfer between servers as a scikit-learn class, from one release of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self

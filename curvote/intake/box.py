@@ -82,7 +82,7 @@ class Intake:
             if existing is None:
                 text = canonical_json(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed, seal
-                ((number,),) = self._rows(
+                ((number,),) = self._query_rows(
                     "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
                     " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
                     *row,
@@ -97,7 +97,9 @@ class Intake:
                 raise InternalError(f"round {round_id} is there for another task")
             query = """SELECT id, key FROM invitations
                 WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-            if set(self._rows(query, round_id)) != {(i.id, i.key) for i in invitations}:
+            if set(self._query_rows(query, round_id)) != {
+                (i.id, i.key) for i in invitations
+            }:
                 words = f"round {round_id} was opened with other invitations"
                 raise InternalError(words)
             if not existing.closed:
@@ -107,12 +109,12 @@ class Intake:
     def round(self, round_id: str) -> admission.Round | None:
         """Return one round, or None if it was never opened."""
         with self._base.errors():
-            rows = self._rows(f"{self._rounds} WHERE r.id = ?", round_id)
+            rows = self._query_rows(f"{self._rounds_query} WHERE r.id = ?", round_id)
             return admission.Round.from_row(rows[0]) if rows else None
 
     def seal(self, round_id: str) -> str | None:
         """Return the private key that a round's envelopes are sealed to, if any."""
-        rows = self._rows("SELECT seal FROM rounds WHERE id = ?", round_id)
+        rows = self._query_rows("SELECT seal FROM rounds WHERE id = ?", round_id)
         return rows[0][0] if rows else None
 
     def rounds(self, pipeline: str | None = None) -> list[admission.Round]:
@@ -120,11 +122,13 @@ class Intake:
         values = [] if pipeline is None else [pipeline]
         where = "WHERE pipeline = ?" if values else ""
         with self._base.errors():
-            rows = self._rows(f"{self._rounds} {where} ORDER BY r.number", *values)
+            rows = self._query_rows(
+                f"{self._rounds_query} {where} ORDER BY r.number", *values
+            )
             return [admission.Round.from_row(row) for row in rows]
 
     @property
-    def _rounds(self) -> str:
+    def _rounds_query(self) -> str:
         return admission.SELECT_ROUNDS.format(sizes=self._base.sizes)
 
     def take(self, data: bytes, check: admission.MessageCheck) -> None:
@@ -156,13 +160,17 @@ class Intake:
         why it was refused, None where it was accepted.
         """
         self._has_new = True
-        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
+        rows = self._query_rows(
+            "SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL"
+        )
         opened_envelopes = admission.open_envelopes(
             envelopes, [seal for (seal,) in rows]
         )
         with self._base.writing():
             self._base.lock(admission.named_invitations(opened_envelopes))
-            outcomes = admission.admit_envelopes(opened_envelopes, check, self._rows)
+            outcomes = admission.admit_envelopes(
+                opened_envelopes, check, self._query_rows
+            )
             # Invitations are marked as used and messages stored, both sorted by key.
             new = [
                 outcome
@@ -265,7 +273,7 @@ class Intake:
         """Return the folded messages, batch after batch."""
         query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
             AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
-        rows = groupby(self._rows(query, round_id), itemgetter(0))
+        rows = groupby(self._query_rows(query, round_id), itemgetter(0))
         return [[text for _, text in batch] for _, batch in rows]
 
     def _require_round(self, round_id: str) -> admission.Round:
@@ -275,5 +283,5 @@ class Intake:
             raise UserError(f"no round {round_id!r}.{did_you_mean(round_id, names)}")
         return result
 
-    def _rows(self, query: str, *values: Any) -> list[Any]:
+    def _query_rows(self, query: str, *values: Any) -> list[Any]:
         return self._base.rows(query, *values)

@@ -4,8 +4,6 @@ Whoever waits for an answer gets it after the commit. One thread holds the intak
 fails for its database is told to those who wait, and the next ones find it opened anew.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

@@ -1,7 +1,5 @@
 """Inbox: a folder of envelopes that are accepted, quarantined or left."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

@@ -5,8 +5,6 @@ C K words. Classifiers are tables of scores (Q, C, K): a record's score of a cla
 the sum over partitions of that of its cell, and the largest wins.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

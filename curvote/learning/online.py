@@ -7,8 +7,6 @@ is the one of `curvote.learning.votes`, `reversal` and `averaging` for all votes
 once, whatever their order and however they were split into arrivals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any

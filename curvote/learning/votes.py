@@ -1,7 +1,5 @@
 """Weak classifiers and votes on them: utilities, reversal, averaging, drift alerts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

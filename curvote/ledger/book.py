@@ -4,8 +4,6 @@ Nobody asks for room here: what left has left. Every function runs inside a tran
 that its caller has begun.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -8,8 +8,6 @@ does not. Without the key a link tells nothing, not even to who can guess its ev
 Every function runs inside a transaction that its caller has begun.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

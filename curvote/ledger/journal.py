@@ -9,8 +9,6 @@ A **witness** stands outside the project, so that a snapshot that takes a whole 
 or machine back leaves it as it is. Several ledgers may write to one.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -4,8 +4,6 @@ They must not depend on the working folder: the same command given elsewhere wou
 an empty ledger there, and release again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

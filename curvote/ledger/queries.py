@@ -1,7 +1,5 @@
 """Checks and queries of a ledger: integrity, entries, totals, caps and chain."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -143,7 +141,7 @@ class DurableBook:
         """
         return self._transaction("IMMEDIATE") if count > 1 else nullcontext()
 
-    def _rows(self, query: str, *values: str | int) -> list[Any]:
+    def _query_rows(self, query: str, *values: str | int) -> list[Any]:
         with self.FILE.errors(self.path):
             return self._db.execute(query, values).fetchall()
 
@@ -186,7 +184,7 @@ class LedgerReader(DurableBook):
             JOIN members ON members.release = releases.number
             JOIN clients ON clients.number = members.client
             WHERE releases.release = ?"""
-        names = [name for (name,) in self._rows(query, release)]
+        names = [name for (name,) in self._query_rows(query, release)]
         return np.array(names, dtype=np.str_)
 
     def spent(self, population: str) -> SpentTotals:
@@ -195,8 +193,8 @@ class LedgerReader(DurableBook):
             JOIN populations ON populations.id = population
             WHERE name = ? AND total <> ?"""
         with self._transaction("DEFERRED"):
-            rows = self._rows(query, population, ZERO_TOTAL_ID)
-            totals = self._rows("SELECT id, epsilon, delta FROM totals")
+            rows = self._query_rows(query, population, ZERO_TOTAL_ID)
+            totals = self._query_rows("SELECT id, epsilon, delta FROM totals")
             floats = {i: Amount.from_texts(*texts).to_floats() for i, *texts in totals}
         if not {total for _, total in rows} <= floats.keys():
             raise LEDGER.damaged_error(self.path)
@@ -210,15 +208,17 @@ class LedgerReader(DurableBook):
         query = """SELECT client, epsilon, delta FROM clients JOIN populations
             ON populations.id = population JOIN totals ON totals.id = total
             WHERE name = ?"""
-        rows = self._rows(query, population)
-        return _most({tuple(texts) for client, *texts in rows if client in ids})
+        rows = self._query_rows(query, population)
+        return _largest_amount(
+            {tuple(texts) for client, *texts in rows if client in ids}
+        )
 
     def most_spent_in(self, population: str) -> Amount:
         """Return the largest spending in ``population``, of each part; exact."""
         query = """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
             FROM clients JOIN populations ON populations.id = population
             WHERE name = ?)"""
-        return _most(self._rows(query, population))
+        return _largest_amount(self._query_rows(query, population))
 
     def count_overlap(self, population: str, clients: ClientIds) -> int:
         """Return how many of ``clients`` have spent in ``population``."""
@@ -239,7 +239,7 @@ class LedgerReader(DurableBook):
 
     def setting(self, name: str) -> str | None:
         """Return the stored setting of a name, or None."""
-        rows = self._rows("SELECT value FROM settings WHERE name = ?", name)
+        rows = self._query_rows("SELECT value FROM settings WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     def head(self) -> str:
@@ -254,7 +254,7 @@ class LedgerReader(DurableBook):
 
     def origin(self) -> str:
         """Return the first link of the chain, which identifies the ledger."""
-        rows = self._rows("SELECT link FROM chain WHERE number = 1")
+        rows = self._query_rows("SELECT link FROM chain WHERE number = 1")
         return str(rows[0][0]) if rows else ""
 
     def knows(self, head: str) -> bool:
@@ -262,7 +262,7 @@ class LedgerReader(DurableBook):
 
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
-        links = self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+        links = self._query_rows("SELECT 1 FROM chain WHERE link = ?", head)
         return bool(links) or self.accepted_head(head)
 
     def accepted_head(self, head: str) -> bool:
@@ -275,7 +275,7 @@ class LedgerReader(DurableBook):
         with LEDGER.errors(self.path):
             return {
                 name.removeprefix(EVERYONE_SETTING): json.loads(value)["population"]
-                for name, value in self._rows(query, EVERYONE_SETTING)
+                for name, value in self._query_rows(query, EVERYONE_SETTING)
             }
 
     def movements(self) -> list[Movement]:
@@ -287,13 +287,13 @@ class LedgerReader(DurableBook):
         """Return how many clients of ``population`` have spent anything."""
         query = """SELECT count(*) FROM clients JOIN populations ON id = population
             WHERE name = ? AND total <> ?"""
-        return int(self._rows(query, population, ZERO_TOTAL_ID)[0][0])
+        return int(self._query_rows(query, population, ZERO_TOTAL_ID)[0][0])
 
     def count_releases(self) -> tuple[int, int]:
         """Return how many releases count, and the number of their clients."""
         query = """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
             (SELECT count(*) FROM clients WHERE total <> ?)"""
-        ((releases, clients),) = self._rows(query, ZERO_TOTAL_ID)
+        ((releases, clients),) = self._query_rows(query, ZERO_TOTAL_ID)
         return releases, clients
 
     def problems(self) -> list[str]:
@@ -307,8 +307,10 @@ class LedgerReader(DurableBook):
 
     def _query_entries(self, rest: str, *values: str) -> list[Entry]:
         with LEDGER.errors(self.path):
-            return [*map(read_entry, self._rows(f"{SELECT_ENTRIES} {rest}", *values))]
+            return [
+                *map(read_entry, self._query_rows(f"{SELECT_ENTRIES} {rest}", *values))
+            ]
 
 
-def _most(amounts: Iterable[Iterable[str]]) -> Amount:
+def _largest_amount(amounts: Iterable[Iterable[str]]) -> Amount:
     return reduce(Amount.most, starmap(Amount.from_texts, amounts), Amount())

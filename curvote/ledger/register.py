@@ -1,7 +1,5 @@
 """Register of a user's answered invitations, each once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,7 +85,7 @@ class Register(DurableBook):
 
         Its own may stand there already: another process took it in from the ledger.
         """
-        rows = self._rows(
+        rows = self._query_rows(
             "SELECT ledger, entered FROM answers WHERE invitation = ? AND attempt <> ?",
             *(invitation, attempt),
         )
@@ -122,7 +120,7 @@ class Register(DurableBook):
         self, column: Literal["ledger", "chain"], value: str
     ) -> tuple[str, str] | None:
         """Return the ledger's head at its newest answer, and its time."""
-        rows = self._rows(
+        rows = self._query_rows(
             f"SELECT head, entered FROM answers WHERE {column} = ?"  # noqa: S608 - ours
             " ORDER BY number DESC LIMIT 1",
             value,

@@ -3,8 +3,6 @@
 Every function runs inside a transaction that its caller has begun.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence

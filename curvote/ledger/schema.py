@@ -14,8 +14,6 @@ is read from a running total. A second stamp says that this was done, and that n
 but who did it has written since.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Release session: a message reserved, drawn, published and confirmed exactly once."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

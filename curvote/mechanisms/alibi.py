@@ -6,8 +6,6 @@ products, one factor a class. Over x = log t the trapezoidal rule is exact to ro
 with steps of 1/5 its error is about exp(-5 pi^2) of the integral.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Records by scalar mechanisms: on all coordinates, or on k sampled ones."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations

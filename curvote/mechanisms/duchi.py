@@ -1,7 +1,5 @@
 """Duchi et al.'s mechanisms: two outputs for a value, corners for a record."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product as every

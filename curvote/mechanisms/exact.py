@@ -5,8 +5,6 @@ settled by that word and float64 arithmetic with a rigorous margin (a filter); t
 draw further words and compare in exact arithmetic, so no probability is ever rounded.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 from collections.abc import Callable, Iterator

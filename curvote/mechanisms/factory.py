@@ -1,7 +1,5 @@
 """Mechanisms made by name."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from typing import Any

@@ -1,7 +1,5 @@
 """Frequency oracles: unary codes, subset selection and Hadamard response."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Gaussian mechanism: exact discrete Gaussian noise for records and for sums."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Joint box mechanism: a record moved within a cube around it, or outside."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

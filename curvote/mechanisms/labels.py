@@ -1,7 +1,5 @@
 """Base classes of label mechanisms: supported labels, and packed rows of bits."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction

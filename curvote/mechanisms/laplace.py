@@ -1,7 +1,5 @@
 """Laplace and exponential mechanisms on [-1, 1], exact on grids."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Piecewise family: mechanisms with one window of likelier points, and hybrid."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -306,7 +304,7 @@ class Hybrid(base.ScalarMechanism):
         outputs[~first] = self.duchi.randomize(values[~first], entropy)
         return outputs
 
-    def _mix(self, piecewise: FloatArray, duchi: FloatArray) -> FloatArray:
+    def _weigh_by_shares(self, piecewise: FloatArray, duchi: FloatArray) -> FloatArray:
         return np.asarray(self.shares[0] * piecewise + self.shares[1] * duchi)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
@@ -316,15 +314,15 @@ class Hybrid(base.ScalarMechanism):
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each input, at most 2^-21 from it."""
-        return self._mix(self.piecewise.mean(x), self.duchi.mean(x))
+        return self._weigh_by_shares(self.piecewise.mean(x), self.duchi.mean(x))
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the mixture's variance: both parts have the same mean."""
-        return self._mix(self.piecewise.variance(x), self.duchi.variance(x))
+        return self._weigh_by_shares(self.piecewise.variance(x), self.duchi.variance(x))
 
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
-        return self._mix(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
+        return self._weigh_by_shares(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
 
     def law(self, x: ArrayLike) -> base.Mixture:
         """Return one term: atoms of ``duchi``, and ``piecewise`` as the rest."""
@@ -344,7 +342,7 @@ class Hybrid(base.ScalarMechanism):
         """Return P(output = at) for each input."""
         hit = self.duchi.outputs == np.asarray(at)[..., None]
         extremes = np.sum(self.duchi.probabilities(x) * hit, axis=-1)
-        return self._mix(self.piecewise.point_probability(x, at), extremes)
+        return self._weigh_by_shares(self.piecewise.point_probability(x, at), extremes)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         return np.asarray(np.log(self.point_probability(x, at)))

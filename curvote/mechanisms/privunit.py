@@ -4,8 +4,6 @@ The height h = <v, u> of a uniform unit vector v of R^d has the density
 c (1 - h^2)^((d-3)/2); its square is Beta(1/2, (d-1)/2).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -14,8 +14,6 @@ Of a message that belongs to a public record nothing but the label is secret, an
 nothing about a label can fail.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arms of `direct`: the parts of a report, and the constant beside z."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

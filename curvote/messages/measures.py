@@ -1,7 +1,5 @@
 """Metrics and reference methods that several systems share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Roles of clients in a replicate: who tests, votes, trains or volunteers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

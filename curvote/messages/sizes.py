@@ -12,8 +12,6 @@ nothing hides says more: for them N epsilon^2 is that of the reports of `direct`
 leave as much noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Stages that all systems share: ingestion, releases and collection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

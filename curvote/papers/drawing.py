@@ -1,15 +1,11 @@
 """Drawing of figures: panels, lines against an axis, legends, SVG and PNG."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,10 +15,9 @@ from matplotlib.ticker import MaxNLocator
 
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.measure import Look
-from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, distinct_values, select
 from curvote.report import style
-from curvote.report.figures import draw_legend, draw_level_axis, figure_bytes
+from curvote.report.figures import draw_legend, draw_level_axis
 
 ERROR, ACCURACY = "error on new clients (%)", "accuracy (%)"
 
@@ -171,22 +166,3 @@ def axis_limits(rows: Iterable[Row]) -> tuple[float, float]:
     ]
     low, high = 5 * np.floor((min(ends) - 1) / 5), 5 * np.ceil((max(ends) + 1) / 5)
     return max(0.0, float(low)), min(100.0, float(high))
-
-
-def draw_files(
-    name: str,
-    place: str,
-    rows: Sequence[Row],
-    *kinds: str,
-    evidence: Evidence | None = None,
-) -> dict[str, bytes]:
-    """Return a figure as ``svg``, ``png``: the same rows give the same bytes.
-
-    ``place`` ("module:function", or a module whose function is called ``figure``) draws
-    ``rows``, and what they were ``evidence`` from.
-    """
-    module, _, function = place.partition(":")
-    draw_figure = getattr(import_module(module), function or "figure")
-    with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
-        figure: Figure = draw_figure(rows, evidence)
-        return {kind: figure_bytes(figure, kind) for kind in kinds}

@@ -1,7 +1,5 @@
 """Registry of papers: their packages, the names of reproductions, pipeline files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.resources import files

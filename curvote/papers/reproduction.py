@@ -1,19 +1,26 @@
-"""Reproductions of tables and figures: entries, papers, comparison and files."""
+"""Reproductions of tables and figures: entries, evidence of runs, papers and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pandas as pd
+
+from curvote.base.errors import InternalError
+from curvote.data import raw_files
 from curvote.papers import rows as words
-from curvote.papers.evidence import collect_evidence
-from curvote.papers.rows import Row, to_csv, to_json
+from curvote.papers.rows import Row
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import labels_by_setting
+from curvote.pipeline.run.results import mean_scores, missing_to_none, replicate_scores
 from curvote.pipeline.store.records import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # What a row may hold, and how the terminal says it. All but a ``value`` are shares,
 # in percent; a value is in the unit of what it is a value of.
@@ -77,25 +84,115 @@ def write_files(
     from curvote.report.figures import write_atomically  # imports matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
-    table, document = to_csv(rows), to_json(rows).encode()
+    table, document = words.to_csv(rows), words.to_json(rows).encode()
     content = {"comparison.csv": table, "comparison.json": document}
     for file, data in extra_files.items():
         content[file if "." in file else f"{name}.{file}"] = data
     return [write_atomically(folder / file, data) for file, data in content.items()]
 
 
-@dataclass(frozen=True)
-class Entry(Reproduction):
-    """A table or figure that a module of its paper's package makes.
+Labels = Mapping[str | None, Mapping[str, str]]
+Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
 
-    ``module`` holds ``rows(name, evidence)``, which makes rows of the `Evidence` of its
-    pipelines (empty where it has none: the rows are computed at once),
-    ``figure(rows, evidence)`` and ``conclusions(rows)``, the last words of the command.
-    It may hold ``across``, the column whose values are columns of the terminal if not
-    epsilon, and ``terminal_rows(rows)``, what it shows of them if not all.
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The score rows of a reproduction's runs, and scores by replicate.
+
+    ``replicates`` has the columns of `curvote.pipeline.run.results.replicate_scores`
+    and one for each axis of the pipelines' grids; ``configs`` are the runs'
+    configurations, ``project`` is where raw files are found.
     """
 
-    module: str
+    summaries: list[Row]
+    replicates: pd.DataFrame
+    configs: list[dict[str, Any]] = field(default_factory=list)
+    project: Project | None = None
+
+
+def collect_evidence(
+    project: Project,
+    records: Iterable[RunRecord],
+    refine: Refine = lambda _, rows, __: rows,
+) -> Evidence:
+    """Return the scores of the completed runs of a reproduction.
+
+    ``refine`` makes a wing's rows of a run's record, its rows of `mean_scores` and its
+    single scores. Without runs everything is empty.
+    """
+    runs = list(records)
+    summaries: list[Row] = []
+    parts = [pd.DataFrame()]
+    for record in runs:
+        table = replicate_scores(project, record)
+        summaries += refine(record, mean_scores(project, record), table)
+        parts.append(add_axes(table, labels_by_setting(record.config)))
+    together = pd.concat(parts[1:] or parts, ignore_index=True)
+    return Evidence(summaries, together, [record.config for record in runs], project)
+
+
+def add_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """Add a column for each axis of a grid: the label of a row's setting."""
+    axes = sorted({axis for axis_labels in labels.values() for axis in axis_labels})
+    of_rows = [labels[missing_to_none(setting)] for setting in table["setting"]]
+    named: dict[str, Any] = {axis: [of.get(axis) for of in of_rows] for axis in axes}
+    return table.assign(**named)
+
+
+def evidence_project(name: str, evidence: Evidence | None) -> Project:
+    """Return the project that holds the tables of ``name``."""
+    if evidence is None or evidence.project is None:
+        raise InternalError(f"{name} reads published files: it needs a project")
+    return evidence.project
+
+
+def load_columns(project: Project, data_set: Any, parameters: Any) -> dict[str, Any]:
+    """Return the columns of a public data set, from a project's raw files."""
+    located = {
+        name: raw_files.locate(project.root, name)
+        for name in data_set.files(parameters)
+    }
+    paths = {name: file.path for name, file in located.items() if file}
+    columns: dict[str, Any] = data_set.clients(parameters, paths)
+    return columns
+
+
+def draw_files(
+    name: str,
+    draw: Callable[..., Figure],
+    rows: Sequence[Row],
+    *kinds: str,
+    evidence: Evidence | None = None,
+) -> dict[str, bytes]:
+    """Return a figure as ``svg``, ``png``: the same rows give the same bytes.
+
+    ``draw`` makes it of ``rows``, and of what they were ``evidence`` from.
+    """
+    import matplotlib as mpl
+
+    from curvote.report.figures import figure_bytes
+    from curvote.report.style import RC
+
+    with mpl.rc_context({**RC, "svg.hashsalt": name}):
+        figure = draw(rows, evidence)
+        return {kind: figure_bytes(figure, kind) for kind in kinds}
+
+
+@dataclass(frozen=True)
+class Entry(Reproduction):
+    """A table or figure that functions of its paper's package make.
+
+    ``place`` ("hospitals:pair") is their module, and what their names begin with:
+    ``pair_rows(name, evidence)`` makes rows of the `Evidence` of its pipelines (empty
+    where it has none: the rows are computed at once), ``pair_figure(rows, evidence)``
+    draws them, ``pair_conclusions(rows)`` are the last words of the command, and
+    ``pair_terminal_rows(rows)``, if there is one, is what it shows of them if not all.
+    ``across`` is the column whose values are columns of the terminal.
+    """
+
+    place: str
+    _: KW_ONLY
+    across: str = "epsilon"
 
 
 @dataclass(frozen=True)
@@ -113,25 +210,26 @@ class Paper:
         They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
         """
         gathered = collect_evidence(project, records)
-        module = self._module(name)
-        rows: list[Row] = module.rows(name, gathered)
-        from curvote.papers.drawing import draw_files  # imports matplotlib
-
-        figure_files = draw_files(
-            name, module.__name__, rows, "svg", "png", evidence=gathered
-        )
+        rows: list[Row] = self.function(name, "rows")(name, gathered)
+        draw = self.function(name, "figure")
+        figure_files = draw_files(name, draw, rows, "svg", "png", evidence=gathered)
         return rows, write_files(output_folder(project, name), name, rows, figure_files)
 
     def laid_out(self, name: str, rows: Sequence[Row]) -> words.Lines:
         """Return a comparison as lines of text, and the shown columns."""
-        module = self._module(name)
-        shown_rows = getattr(module, "terminal_rows", list)(rows)
-        return words.laid_out(shown_rows, getattr(module, "across", "epsilon"))
+        shown_rows = self.function(name, "terminal_rows", list)(rows)
+        return words.laid_out(shown_rows, self.entries[name].across)
 
     def agreement(self, name: str, rows: Sequence[Row]) -> Iterator[str]:
         """Yield the conclusions: the paper's statements and whether they hold."""
         yield ""
-        yield from self._module(name).conclusions(rows)
+        yield from self.function(name, "conclusions")(rows)
 
-    def _module(self, name: str) -> ModuleType:
-        return import_module(f"{self.package}.{self.entries[name].module}")
+    def function(
+        self, name: str, kind: str, *default: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Return an entry's function of a ``kind``: its rows, its figure."""
+        module, _, stem = self.entries[name].place.partition(":")
+        place = import_module(f"{self.package}.{module}")
+        function: Callable[..., Any] = getattr(place, f"{stem}_{kind}", *default)
+        return function

@@ -1,12 +1,11 @@
 """Rows of a reproduction: selection, text for the terminal, CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from importlib.resources import files
 from typing import Any, ParamSpec
 
 P = ParamSpec("P")
@@ -110,6 +109,12 @@ def score_row(summary: Row, quantity: str = "misclassification") -> Row:
         "curvote": value,
         "se": percent(summary.get(error)),
     }
+
+
+def published_rows(paper: str, file: str) -> list[dict[str, str]]:
+    """Return the lines of one file of printed numbers of a paper, by column."""
+    place = files("curvote.papers") / paper / "published" / file
+    return list(csv.DictReader(place.read_text(encoding="utf-8").splitlines()))
 
 
 def to_json(rows: Sequence[Row]) -> str:

@@ -8,13 +8,11 @@ and a report may show a card's numbers for those alone, never a histogram of cli
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,7 +139,7 @@ def make_card(
     Raises:
         UserError: a data set without a published file; its records are private.
     """
-    module = published_module(name, root)
+    dataset = published_dataset(name, root)
     catalogue = raw_files.catalogue(root)
     values = columns["curve"]
     counts = (facts.get("missing") or {}).get("counts", {})
@@ -157,7 +155,7 @@ def make_card(
         missing = counts.get(called, 0)
         features.append(FeatureCard(called, feature["unit"], its_bounds, missing))
     raw_cards = []
-    for file_name in module.files(parameters):
+    for file_name in dataset.files(parameters):
         source, raw_file = catalogue[file_name], (files or {}).get(file_name)
         about = source.name, source.title, source.file, source.url
         edition = (raw_file.sha256, raw_file.origin) if raw_file else (None, None)
@@ -182,15 +180,15 @@ def make_card(
     )
 
 
-def published_module(name: str, root: Path | None = None) -> ModuleType:
-    """Return the module of a data set; UserError unless it has published files."""
-    module = lookup.module(name)
+def published_dataset(name: str, root: Path | None = None) -> Any:
+    """Return a data set; UserError unless it has published files."""
+    dataset = lookup.find_dataset(name)
     if all(source.dataset != name for source in raw_files.catalogue(root).values()):
         raise UserError(
             f"{name} has no published file, so there is no card: its records are"
             " generated, or belong to clients."
         )
-    return module
+    return dataset
 
 
 def _bounds_card(bounds: Json, values: FloatArray) -> PublicBounds:
@@ -207,7 +205,6 @@ BINS = 24
 MARGIN = 2 / BINS
 WIDTH = 44
 SPREAD_QUANTILES = (0.1, 0.9)
-_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
 def draw_card(card: Card, columns: Columns, folder: Path) -> list[Path]:
@@ -226,16 +223,11 @@ def render_card(card: Card, columns: Columns, kinds: Sequence[str]) -> dict[str,
     """Return the card's figure as ``svg`` and ``png`` (150 dpi), reproducibly."""
     import matplotlib as mpl
 
-    from curvote.report import style
+    from curvote.report import figures, style
 
-    rendered = {}
     with mpl.rc_context({**style.RC, "svg.hashsalt": card.name}):
         canvas = card_figure(card, columns)
-        for kind in kinds:
-            buffer = io.BytesIO()
-            canvas.savefig(buffer, format=kind, dpi=150, metadata=_METADATA[kind])
-            rendered[kind] = buffer.getvalue()
-    return rendered
+        return {kind: figures.save_bytes(canvas, kind) for kind in kinds}
 
 
 def card_figure(card: Card, columns: Columns) -> Figure:

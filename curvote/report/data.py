@@ -1,7 +1,5 @@
 """Data of a report: typed tables and metadata, methods, and the score table."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +28,7 @@ class Section:
     """A section of the page: its name, place, figure and template.
 
     ``place`` is "numbers" (below the table of scores), "results" (after it), "data",
-    "releases" (inside of what left clients) or "end". ``alt`` says what its figure
+    "releases" (inside of what left clients) or "end". ``alt_text`` says what its figure
     shows; without one there is none. ``public`` are lines on what is public before any
     noise, and ``estimates`` is what it calls a stand-in for unknown errors.
     """
@@ -39,7 +37,7 @@ class Section:
     place: ClassVar[str]
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Return a description of the figure, for readers who cannot see it."""
         return ""
 

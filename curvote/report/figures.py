@@ -1,7 +1,5 @@
 """Figures of the report as reproducible SVG and PNG files."""
 
-from __future__ import annotations
-
 import io
 import math
 import re
@@ -100,19 +98,6 @@ def _draw_methods(
         )
 
 
-def _draw_series(
-    ax: Axes, series: str, rows: pd.DataFrame, dodge: float, scale: int
-) -> None:
-    ax.errorbar(
-        rows["at"] + dodge,
-        scale * rows["value"].astype(float),
-        yerr=2 * scale * rows["se"].astype(float).fillna(0),
-        elinewidth=0.9,
-        zorder=series_look(series).above,
-        **style.line_style(series_look(series)),
-    )
-
-
 def _legend_handle(series: str) -> Line2D:
     label = find_method(series).label
     return Line2D([], [], label=label, **style.line_style(series_look(series)))
@@ -148,7 +133,7 @@ def draw_left_label(axes: list[Axes], narrow: bool, text: str) -> None:
 def figure_drawers(data: PageData) -> dict[str, Callable[[bool], Figure]]:
     """Return a drawing function for each figure of the page, by name."""
     return {m.name: partial(draw_lines, data, m) for m in data.figure_metrics} | {
-        section.name: section.draw for section in data.sections if section.alt
+        section.name: section.draw for section in data.sections if section.alt_text
     }
 
 
@@ -173,15 +158,21 @@ def draw_with_shared_axis(pages: Sequence[PageData], name: str) -> list[bytes]:
         return [figure_bytes(figure, "svg") for figure in rendered]
 
 
-def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """Return the bytes of a figure's file, without date or version."""
+def save_bytes(figure: Figure, kind: str) -> bytes:
+    """Return the bytes of a figure as matplotlib writes it, without date or version."""
     clean = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150, metadata=clean[kind])
+    return buffer.getvalue()
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """Return the bytes of a figure's file, without date or version."""
+    content = save_bytes(figure, kind)
     if kind != "svg":
-        return buffer.getvalue()
+        return content
     # Coordinates to 1/100 point, and fallback fonts.
-    text = _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", buffer.getvalue().decode())
+    text = _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", content.decode())
     return text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif").encode()
 
 

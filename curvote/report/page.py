@@ -1,7 +1,5 @@
 """Report of a run: its data, one self-contained HTML file, and figures beside it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -18,24 +16,14 @@ from markupsafe import Markup
 
 from curvote.base.durable import private_folder
 from curvote.base.errors import UserError
-from curvote.chain import lookup
+from curvote.chain import lookup, measure, registry, system
 from curvote.chain.axis import EPSILON, Axis, Cell
 from curvote.chain.lookup import all_systems, find_system
-from curvote.chain.measure import Metric
-from curvote.chain.registry import SYSTEMS
-from curvote.chain.system import MessageDescription
 from curvote.messages.amplification import ShuffledGuarantee, crowd_size
 from curvote.messages.message import message_of
+from curvote.pipeline.config import settings as run_settings
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import (
-    PROTOCOL,
-    describe_choices,
-    dotted_value,
-    find_part,
-    labelled_parts,
-    setting_name,
-    stated_settings,
-)
+from curvote.pipeline.config.settings import labelled_parts, setting_name
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import step as plan_step
@@ -110,7 +98,7 @@ def assign_columns(rows: Iterable[Row], x: str = "epsilon") -> list[dict[str, An
             labelled.append((row, apart))
     columns: list[dict[str, Any]] = []
     for row, apart in labelled:
-        without_grid = set(row.get("setting", {})) <= {PROTOCOL}
+        without_grid = set(row.get("setting", {})) <= {run_settings.PROTOCOL}
         if without_grid and row.get("protocol") in beside:
             labels: list[str | None] = [None]  # it holds for all columns
         elif row["learner"] or not apart:
@@ -150,10 +138,8 @@ def _reference_protocols(
 
 def load_page_data(project: Project, record: RunRecord) -> PageData:
     """Return everything that a report shows, from the tables of one run."""
-    all_views, systems = (
-        results.final_views(project, record),
-        results.run_systems(record),
-    )
+    all_views = results.final_views(project, record)
+    systems = results.run_systems(record)
     facts: dict[str, Any] = {}
     for stage_facts in all_views[0].every_facts():
         facts = stage_facts | facts  # the first stage takes precedence
@@ -178,13 +164,14 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         method_names = main.setdefault(part.settings.called, [])
         method_names += [part.rule] if part.rule else candidates
     notes = [*sentences.source_notes(facts, record.config)]
-    labels = [setting_name(label) for label, _ in stated_settings(record.config)]
-    if named := [label for label in labels if label]:
+    named_settings = run_settings.stated_settings(record.config)
+    if named := [text for label, _ in named_settings if (text := setting_name(label))]:
         notes.append(
             f"{len(named)} settings: {'; '.join(named)}."
             " Constants and data are of the first."
         )
-    notes += [*describe_choices(record.config), *results.run_notes(project, record)]
+    notes += run_settings.describe_choices(record.config)
+    notes += results.run_notes(project, record)
     keys = {step["key"] for step in record.steps}
     return PageData(
         pipeline=record.pipeline,
@@ -218,7 +205,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
 
 
 def _load_scores(
-    project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
+    project: Project, record: RunRecord, x: Axis, metrics: Sequence[measure.Metric]
 ) -> pd.DataFrame:
     """Return the score rows of a page; second measures have their own rows.
 
@@ -233,7 +220,7 @@ def _load_scores(
         setting = setting_name(row.get("setting", {}))
         where = {"protocol": row["protocol"], "setting": setting}
         cell = Cell.from_mapping({EPSILON.name: row[EPSILON.name], **where})
-        part = find_part(parts, cell)
+        part = run_settings.find_part(parts, cell)
         main = part.rule and row["method"] in find_system(part.settings.protocol).main
         renamed.append({**row, "method": part.rule} if main else row)
     if (index := results.main_score_index(record, declared_scores)) is not None:
@@ -254,15 +241,15 @@ def _load_scores(
 
 def _load_releases(
     config: Mapping[str, Any], d: int, *, private: bool
-) -> list[MessageDescription]:
+) -> list[system.MessageDescription]:
     """Return the descriptions of all messages that leave clients."""
     all_settings = [part.settings for _, part in labelled_parts(config)]
     several = len({settings.called for settings in all_settings}) > 1
-    descriptions: dict[MessageDescription, None] = {}
+    descriptions: dict[system.MessageDescription, None] = {}
     for settings in all_settings:
         values = settings.model_dump(mode="json")
         # Parts may differ in it; what a source decides, they share.
-        dimension = dotted_value(values, "project.size") or d
+        dimension = run_settings.dotted_value(values, "project.size") or d
         messages = find_system(settings.protocol).describe_messages(values, dimension)
         for release in messages:
             who = f"{settings.called}: {release.who}" if several else release.who
@@ -367,7 +354,7 @@ def template_environment() -> Environment:
 
 
 def score_rows_by_level(
-    data: PageData, metric: Metric
+    data: PageData, metric: measure.Metric
 ) -> list[tuple[str, list[ScoreRow]]]:
     """Return a metric's score rows for the template, grouped by level."""
     scores, names = data.metric_scores(metric), tables.learners(data.scores)
@@ -440,7 +427,7 @@ def draw_report(project: Project, record: RunRecord) -> Path:
     """
     folder = page_folder(project, record)
     systems = results.run_systems(record)
-    system_modules = [f"{SYSTEMS[member.name]}.system" for member in systems]
+    system_modules = [f"{registry.SYSTEMS[member.name]}.system" for member in systems]
     parts = [name for member in systems for name in member.sections]
     templates = sorted(Path(__file__).parents[1].rglob("*.j2"))
     digest = plan_step.json_digest(

@@ -1,7 +1,5 @@
 """Sentences of the report, from the data alone and for any reader."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +12,8 @@ from curvote.chain.measure import Method, Metric
 from curvote.chain.system import MessageDescription
 from curvote.messages.amplification import OUTSIDER
 from curvote.pipeline.config.source import reads_user_file
-from curvote.report.data import (
-    PageData,
-    are_numbers,
-    display_unit,
-    find_method,
-    format_level,
-    format_score,
-    learners,
-    methods_by_name,
-    series_names,
-    sorted_levels,
-)
+from curvote.report import data as tables
+from curvote.report.data import PageData, find_method, format_level, sorted_levels
 
 
 def has_local_messages(data: PageData) -> bool:
@@ -210,7 +198,8 @@ def reference_level(data: PageData) -> Value:
 
 
 def _is_by_epsilon(data: PageData) -> bool:
-    return data.x.name == EPSILON.name and are_numbers(sorted_levels(data.scores))
+    levels = sorted_levels(data.scores)
+    return data.x.name == EPSILON.name and tables.are_numbers(levels)
 
 
 def headline_row(data: PageData) -> pd.Series | None:
@@ -238,7 +227,7 @@ def _headline_candidates(
 ) -> Iterator[pd.DataFrame]:
     """Yield rows that a headline may state, the fittest first."""
     scores = scores.reset_index(drop=True)
-    usable = [s for s in series_names(scores) if not find_method(s).study_only]
+    usable = [s for s in tables.series_names(scores) if not find_method(s).study_only]
     usable_scores = scores[scores["series"].isin(usable)]
     for protocol, main in data.main.items():
         of_protocol = usable_scores["protocol"] == protocol
@@ -267,7 +256,7 @@ def _score_at(
 def _mentioned_methods(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
     """Return the methods that the headline mentions, with their values."""
     mentioned = []
-    for name, method in methods_by_name().items():
+    for name, method in tables.methods_by_name().items():
         if not (method.short_phrase or method.reference):
             continue
         rows = _score_at(data, name, row, row["level"]).dropna(subset=["value"])
@@ -305,7 +294,7 @@ def _metric_phrase(data: PageData, value: str) -> tuple[str, str]:
     metric = data.measured_metrics[0]
     phrase = f" {metric.sentence}" if metric.sentence else f": {metric.label} {{value}}"
     before, _, after = phrase.format(record=data.record, value="|").partition("|")
-    return before + value + display_unit(metric), after
+    return before + value + tables.display_unit(metric), after
 
 
 def headline(data: PageData) -> str:
@@ -320,17 +309,18 @@ def headline(data: PageData) -> str:
             f" classifier errs on new {who}s{beyond}."
         )
     metric = data.measured_metrics[0]
-    se = "" if pd.isna(row["se"]) else f" (± {format_score(row['se'], metric)})"
-    phrase, after = _metric_phrase(data, format_score(row["value"], metric))
+    se = "" if pd.isna(row["se"]) else f" (± {tables.format_score(row['se'], metric)})"
+    phrase, after = _metric_phrase(data, tables.format_score(row["value"], metric))
     parts = [f"At {_describe_level(data, row)}, {_row_subject(row)}{phrase}{se}{after}"]
     for method, value in _mentioned_methods(data, row):
         if method.reference:
-            phrase, _ = _metric_phrase(data, format_score(value, metric))
+            phrase, _ = _metric_phrase(data, tables.format_score(value, metric))
             parts.append(_short_name(method) + phrase)
     bound = data.bounds.get(metric.name)
     if bound is not None:
-        least = "the Bayes error, the least that any classifier can reach, is"
-        parts.append(f"{least} {format_score(bound, metric)}{display_unit(metric)}")
+        least = tables.format_score(bound, metric) + tables.display_unit(metric)
+        any_classifier = "the Bayes error, the least that any classifier can reach, is"
+        parts.append(f"{any_classifier} {least}")
     return "; ".join(parts) + "."
 
 
@@ -399,8 +389,8 @@ def headline_tiles(data: PageData) -> list[tuple[str, str, str, str]]:
         values.append((value, _short_name(method), at))
     if metric.name in data.bounds:
         values.append((data.bounds[metric.name], "Bayes", "the least possible"))
-    unit = display_unit(metric)
-    return [(format_score(x, metric), unit, name, at) for x, name, at in values]
+    unit = tables.display_unit(metric)
+    return [(tables.format_score(x, metric), unit, name, at) for x, name, at in values]
 
 
 def metric_heading(data: PageData, metric: Metric) -> str:
@@ -421,7 +411,7 @@ def _capitalize(text: str) -> str:
 
 def metric_caption(data: PageData, metric: Metric) -> str:
     """Return the caption of a metric's table."""
-    percent = " in percent" if display_unit(metric) else ""
+    percent = " in percent" if tables.display_unit(metric) else ""
     return _capitalize(data.metric_label(metric)) + percent
 
 
@@ -432,7 +422,7 @@ def best_word(metric: Metric) -> str:
 
 def figure_alt_text(data: PageData, metric: Metric) -> str:
     """Return a description of a metric's figure, for readers who cannot see it."""
-    names = ", ".join(learners(data.scores))
+    names = ", ".join(tables.learners(data.scores))
     panels = f"one panel for each of {names}" if names else "one panel"
     levels = sorted_levels(data.metric_scores(metric))
     level_texts = ", ".join(map(format_level, levels)) or "none"

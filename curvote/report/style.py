@@ -1,7 +1,5 @@
 """Style of all figures: fonts, colours, lines and panels."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from typing import Any

@@ -1,7 +1,5 @@
 """Strict JSON: parsing without ambiguity, and canonical serialisation."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any, Final

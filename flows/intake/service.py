@@ -1,7 +1,5 @@
 """Service of the intake: published tasks go out, envelopes come in, over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Private Prefect server for one command, restarted when it dies."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

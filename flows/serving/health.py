@@ -1,7 +1,5 @@
 """Health of `curvote serve`: its heartbeat file, and checks of pipelines."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Retention of runs and artifacts: `curvote gc`, and clearing after scheduled runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta

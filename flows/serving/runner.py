@@ -119,14 +119,16 @@ def await_scheduler(
     It looks at a new deployment within a second or two, and never back.
     """
     end = time.monotonic() + seconds
-    while firing_times(settings, after=_now(), until=_now() + _ONE_HOUR, count=1):
+    while firing_times(
+        settings, after=_wall_time(), until=_wall_time() + _ONE_HOUR, count=1
+    ):
         first = _first_waiting_time(deployment)
         if first is not None:
             return first
         if time.monotonic() > end:
             break
         time.sleep(0.3)
-    return _now()
+    return _wall_time()
 
 
 def _first_waiting_time(deployment: UUID) -> datetime | None:
@@ -134,7 +136,9 @@ def _first_waiting_time(deployment: UUID) -> datetime | None:
     from prefect.client.schemas.sorting import FlowRunSort
 
     wanted = _run_filter(
-        [deployment], expected_start_time={"after_": _now()}, state=_SCHEDULED_STATE
+        [deployment],
+        expected_start_time={"after_": _wall_time()},
+        state=_SCHEDULED_STATE,
     )
     with get_client(sync_client=True) as client:
         waiting = client.read_flow_runs(
@@ -235,7 +239,7 @@ async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
 
 
 def _late_filter(ids: Sequence[UUID]) -> FlowRunFilter:
-    due = {"before_": _now() - _ONE_SECOND}
+    due = {"before_": _wall_time() - _ONE_SECOND}
     return _run_filter(ids, expected_start_time=due, state=_SCHEDULED_STATE)
 
 
@@ -246,7 +250,7 @@ def _run_filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
     return FlowRunFilter.model_validate(deployment_condition | conditions)
 
 
-def _now() -> datetime:
+def _wall_time() -> datetime:
     return datetime.now(UTC)
 
 

@@ -1,7 +1,5 @@
 """Scheduled run of a pipeline as its file states it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -1,7 +1,5 @@
 """Service `curvote serve`: pipelines run on their schedules until interrupted."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
@@ -127,8 +125,8 @@ class Supervisor:
         if before is not None and before.good:
             self._last_good = datetime.fromisoformat(before.good)
             self._good_schedules = before.schedules
-            self._due.resume(before.schedules, before.due, self._now())
-        self._start_time = self._now().isoformat(timespec="seconds")
+            self._due.resume(before.schedules, before.due, self._clock_time())
+        self._start_time = self._clock_time().isoformat(timespec="seconds")
         self._offset = self.clock() - time.monotonic()
         self._file = planning.WatchedFile(self.project.pipelines_file)
         self._answered = time.monotonic()
@@ -313,18 +311,18 @@ class Supervisor:
         if systemd.watchdog_seconds():
             systemd.notify_systemd("WATCHDOG=1")
         if not self.trouble and not self._renewing:
-            self._last_good = self._now()
+            self._last_good = self._clock_time()
         now = time.monotonic()
         if now - self._last_beat < _BEAT_EVERY:
             return
-        self._due.observe(self.schedules, self._now())
+        self._due.observe(self.schedules, self._clock_time())
         systemd.notify_systemd(f"STATUS={self._status_text()}")
         self.heartbeat().write(self.project)
         self._last_beat = now
 
     def heartbeat(self) -> Heartbeat:
         """Return the current state as a heartbeat."""
-        now, following = self._now(), {}
+        now, following = self._clock_time(), {}
         for name, schedule in self.schedules.items():
             dates = planning.firing_times(schedule, after=now, count=_NEXT_FIRINGS)
             following[name] = [date.isoformat() for date in dates]
@@ -344,7 +342,7 @@ class Supervisor:
     def _status_text(self) -> str:
         return self.trouble or f"scheduled: {', '.join(self.schedules)}"
 
-    def _now(self) -> datetime:
+    def _clock_time(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
 

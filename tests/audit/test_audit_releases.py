@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.audit import choice, message_subject, pin_answers, release, run, shipped
+from curvote.audit import choice, message_subject, release, run, shipped
 from curvote.audit.choice import drawing_names
 from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.checks import mechanism_checks, residuals, word_checks
@@ -216,6 +216,5 @@ def test_every_sampler_gives_its_known_answers() -> None:
 def test_pinning_writes_the_answers_that_are_known() -> None:
     """The table is what its writer makes of today's code, to the letter."""
     assert (
-        word_checks.ANSWERS_FILE.read_text(encoding="utf-8")
-        == pin_answers.answers_table()
+        word_checks.ANSWERS_FILE.read_text(encoding="utf-8") == choice.answers_table()
     )

@@ -226,7 +226,7 @@ def test_a_class_without_rows_is_no_fault(
 @pytest.mark.parametrize("name", sorted(set(PUBLISHED) & set(registry.DATASETS)))
 def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     """Its classes count all its clients, and its figure can be drawn."""
-    module = lookup.module(name)
+    module = lookup.find_dataset(name)
     parameters = module.Parameters()
     found = {
         each: raw_files.locate(tmp_path, each, download=False)

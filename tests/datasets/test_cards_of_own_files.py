@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.data.lookup import is_remote, module
+from curvote.data.lookup import find_dataset, is_remote
 from curvote.data.registry import DATASETS
 from curvote.data.tables import curves, table
 from curvote.data.tables.card import FileCard
@@ -46,7 +46,9 @@ def card(folder: Path, rows: pd.DataFrame = ROWS, **changes: object) -> FileCard
 
 def test_every_source_of_ones_own_has_a_card() -> None:
     """Whatever source says that its file is the user's and holds all of a record."""
-    sources = {name: module(name) for name in DATASETS if not is_remote({"name": name})}
+    sources = {
+        name: find_dataset(name) for name in DATASETS if not is_remote({"name": name})
+    }
     given = [name for name in sources if getattr(sources[name], "USER_FILE", False)]
     assert {"table", "curves"} <= {*given}
     assert all(hasattr(sources[name], "examined") for name in given)

@@ -13,11 +13,11 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
-from curvote.data.public import churn
+from curvote.data.public.published_tables import CHURN
 from curvote.data.raw_files import read
 
 MIRROR = os.environ.get(raw_files.MIRROR)
-HEADER = ["RowNumber", "CustomerId", "Surname", *churn.SCHEMA.names, "Exited"]
+HEADER = ["RowNumber", "CustomerId", "Surname", *CHURN.schema.names, "Exited"]
 INVENTED = "1,990001,Doe,640,Spain,Male,37,4,0,2,1,0,51234.5,0"
 CUSTOMER = dict(zip(HEADER, INVENTED.split(","), strict=True))
 
@@ -45,7 +45,7 @@ def write(folder: Path, *lines: str) -> dict[str, Path]:
 
 def load(paths: dict[str, Path], **said: Any) -> dict[str, Any]:
     """Return the clients of the file."""
-    return churn.clients(churn.Parameters(**said), paths)
+    return CHURN.clients(CHURN.Parameters(**said), paths)
 
 
 @pytest.mark.parametrize("missing", ["centre", "drop", "keep"])
@@ -73,9 +73,9 @@ def test_names_and_numbers_tell_no_rows_apart(tmp_path: Path) -> None:
 def test_facts_and_clients_tell_the_same(tmp_path: Path) -> None:
     """Facts are plain JSON: ten features with the source of their bounds."""
     paths = write(tmp_path, line(), SECOND, THIRD)
-    facts = json.loads(json.dumps(churn.facts(churn.Parameters(), paths)))
+    facts = json.loads(json.dumps(CHURN.facts(CHURN.Parameters(), paths)))
     assert facts["counts"] == {"stays": 2, "leaves": 1}
-    assert [feature["name"] for feature in facts["features"]] == churn.SCHEMA.names
+    assert [feature["name"] for feature in facts["features"]] == CHURN.schema.names
     assert all(feature["why"] for feature in facts["features"])
     assert set(facts["missing"]["counts"].values()) == {0}
     assert "990001" not in json.dumps(facts)
@@ -145,10 +145,10 @@ DAMAGED: dict[str, tuple[str, str]] = {
 def test_a_damaged_copy_is_refused(case: str) -> None:
     """The message says what is wrong with this copy, and on which line."""
     source = replace(raw_files.find("churn"), rows=3, counts={"0": 2, "1": 1})
-    churn.check(text(line(), SECOND, THIRD).encode(), source)
+    CHURN.check(text(line(), SECOND, THIRD).encode(), source)
     damaged, message = DAMAGED[case]
     with pytest.raises(UserError) as error:
-        churn.check(damaged.encode(), source)
+        CHURN.check(damaged.encode(), source)
     assert message in str(error.value)
 
 
@@ -166,12 +166,12 @@ def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """10000 customers, 2037 leave, 3617 have a balance of 0; nothing repeats."""
     found = raw_files.locate(tmp_path, "churn", download=False)
     assert found
-    churn.check(read(found.path), raw_files.find("churn"))
+    CHURN.check(read(found.path), raw_files.find("churn"))
     paths = {"churn": found.path}
     clients = load(paths)
     assert np.bincount(clients["label"]).tolist() == [7963, 2037]
     assert clients["client_id"].tolist() == list(range(1, 10001))
     assert (clients["curve"][:, 5] == 0).sum() == 3617
-    facts = churn.facts(churn.Parameters(), paths)
+    facts = CHURN.facts(CHURN.Parameters(), paths)
     assert facts["duplicates"]["distinct"] == 10000
-    assert churn.size(churn.Parameters(missing="drop")) == len(clients["label"])
+    assert CHURN.size(CHURN.Parameters(missing="drop")) == len(clients["label"])

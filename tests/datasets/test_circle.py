@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from scipy.stats import chisquare, norm
 
 from curvote.data import lookup
-from curvote.data.simulation import circle
+from curvote.data.simulation import records
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -24,8 +24,10 @@ SETTINGS: list[dict[str, Any]] = [
 
 def drawn(n: int = 100_000, seed: int = 1, **said: Any) -> Any:
     """Return parameters and that many clients."""
-    parameters = circle.Parameters.model_validate(said)
-    return parameters, circle.clients(parameters, n, np.random.default_rng(seed))
+    parameters = records.CIRCLE.Parameters.model_validate(said)
+    return parameters, records.CIRCLE.clients(
+        parameters, n, np.random.default_rng(seed)
+    )
 
 
 @pytest.mark.parametrize("said", SETTINGS)
@@ -34,8 +36,8 @@ def test_the_bayes_error_is_what_the_regression_functions_leave(
 ) -> None:
     """A large mean of 1 - max eta and the errors of argmax eta agree (5 errors)."""
     parameters, table = drawn(**said)
-    known = circle.facts(parameters)["bayes_error"]
-    chances = circle.eta(parameters, table["curve"])
+    known = records.CIRCLE.facts(parameters)["bayes_error"]
+    chances = records.CIRCLE.eta(parameters, table["curve"])
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     left = 1 - chances.max(axis=1)
     wrong = chances.argmax(axis=1) != table["label"]
@@ -46,14 +48,14 @@ def test_the_bayes_error_is_what_the_regression_functions_leave(
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0])
 def test_two_classes_have_the_error_of_two_gaussians(sigma: float) -> None:
     """They are 2 apart: the error is Phi(-1 / sigma)."""
-    found = circle.bayes_accuracy(2, sigma)
+    found = records.bayes_accuracy(2, sigma)
     assert found == pytest.approx(norm.cdf(1 / sigma), abs=1e-6)
 
 
 def test_known_bayes_accuracies_of_the_paper() -> None:
     """At sigma 2/K about 88 %: 88.0 was seen for K = 64 and 88.6 for K = 100."""
     for n_classes in (16, 32, 64, 100):
-        assert 0.88 < circle.bayes_accuracy(n_classes, 2 / n_classes) < 0.886
+        assert 0.88 < records.bayes_accuracy(n_classes, 2 / n_classes) < 0.886
 
 
 @pytest.mark.parametrize("said", SETTINGS)
@@ -61,14 +63,14 @@ def test_records_follow_the_stated_law(said: dict[str, Any]) -> None:
     """Shares as stated; around each centre the same spread in both coordinates."""
     parameters, table = drawn(**said)
     k, sigma = parameters.n_classes, parameters.deviation
-    share = circle.class_shares(k, parameters.shares)
+    share = records.class_shares(k, parameters.shares)
     counts = np.bincount(table["label"], minlength=k)
     assert chisquare(counts, share * counts.sum()).pvalue > 1e-4
-    off = (table["curve"] - circle.centres(k)[table["label"]]) / sigma
+    off = (table["curve"] - records.centres(k)[table["label"]]) / sigma
     assert np.abs(off.mean(axis=0)).max() < 5 / np.sqrt(len(off))
     assert np.abs(np.cov(off.T) - np.eye(2)).max() < 0.03
-    np.testing.assert_allclose(np.linalg.norm(circle.centres(k), axis=1), 1)
-    ends = circle.facts(parameters)["features"][0]
+    np.testing.assert_allclose(np.linalg.norm(records.centres(k), axis=1), 1)
+    ends = records.CIRCLE.facts(parameters)["features"][0]
     assert np.mean(np.abs(table["curve"]) > ends["upper"]) < 1e-4
 
 
@@ -79,8 +81,12 @@ def test_one_seed_gives_one_data_set_and_plain_facts() -> None:
     _, other = drawn(50, seed=2, n_classes=4)
     assert np.array_equal(first["curve"], again["curve"])
     assert not np.array_equal(first["curve"], other["curve"])
-    facts = json.loads(json.dumps(circle.facts(parameters)))
-    assert facts["classes"] == list(circle.classes(parameters)) == ["0", "1", "2", "3"]
+    facts = json.loads(json.dumps(records.CIRCLE.facts(parameters)))
+    assert (
+        facts["classes"]
+        == list(records.CIRCLE.classes(parameters))
+        == ["0", "1", "2", "3"]
+    )
 
 
 def test_the_regression_functions_are_known_of_this_source_only() -> None:
@@ -89,8 +95,8 @@ def test_the_regression_functions_are_known_of_this_source_only() -> None:
     known = lookup.eta(source)
     assert known
     x = np.random.default_rng(3).normal(size=(20, 2))
-    parameters = circle.Parameters.model_validate(source)
-    assert np.array_equal(known(x), circle.eta(parameters, x))
+    parameters = records.CIRCLE.Parameters.model_validate(source)
+    assert np.array_equal(known(x), records.CIRCLE.eta(parameters, x))
     assert lookup.eta({"name": "zip"}) is None
 
 
@@ -109,4 +115,4 @@ def test_the_regression_functions_are_known_of_this_source_only() -> None:
 def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
     """Two classes or more, a positive spread, known shares, nothing else."""
     with pytest.raises(ValidationError, match=next(iter(wrong))):
-        circle.Parameters.model_validate(wrong)
+        records.CIRCLE.Parameters.model_validate(wrong)

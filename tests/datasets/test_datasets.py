@@ -21,7 +21,7 @@ def test_every_source_is_a_data_set_and_listed() -> None:
 def test_the_registry_names_what_a_data_set_offers() -> None:
     """Each module states its parameters, whether it is simulated, sizes and clients."""
     for name in registry.DATASETS:
-        module = lookup.module(name)
+        module = lookup.find_dataset(name)
         assert module.Parameters.model_fields["name"].default == name
         assert isinstance(module.SIMULATED, bool)
         assert callable(module.files)
@@ -30,7 +30,7 @@ def test_the_registry_names_what_a_data_set_offers() -> None:
         assert callable(module.facts)
         assert callable(module.clients)
     with pytest.raises(UserError, match="Did you mean 'phonemes'"):
-        lookup.module("phoneme")
+        lookup.find_dataset("phoneme")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
-from curvote.data.public import diabetes
-from curvote.data.public.diabetes import SCHEMA, Parameters
+from curvote.data.public.published_tables import DIABETES, DiabetesParameters
 from tests.tables import source
 
 HEADER = "Id,Pregnancies,Glucose,BloodPressure,SkinThickness,Insulin,BMI,"
@@ -39,7 +38,7 @@ def made(n: int = 40, seed: int = 1) -> list[list[str]]:
     """Return rows of the published layout with invented values, some of them zero."""
     rng = np.random.default_rng(seed)
     rows = [[str(i + 1)] for i in range(n)]
-    for feature in SCHEMA.features:
+    for feature in DIABETES.schema.features:
         values = rng.uniform(feature.lower, feature.upper, size=n)
         values = values.round(0 if feature.integral else 3)
         values[rng.random(n) < 0.2] = feature.missing[0] if feature.missing else 18
@@ -60,20 +59,20 @@ def written(tmp_path: Path, rows: list[list[str]]) -> dict[str, Path]:
     return {"diabetes": path}
 
 
-def real(parameters: Parameters) -> dict[str, Path]:
+def real(parameters: DiabetesParameters) -> dict[str, Path]:
     """Return the places of the real files."""
     known = raw_files.catalogue()
-    return {n: Path(str(MIRROR)) / known[n].file for n in diabetes.files(parameters)}
+    return {n: Path(str(MIRROR)) / known[n].file for n in DIABETES.files(parameters)}
 
 
 def test_each_variant_has_its_file_and_size() -> None:
     """Sizes follow the published counts; what drops is not known before loading."""
-    assert diabetes.files(Parameters()) == ("diabetes",)
-    assert diabetes.files(Parameters(variant="pima")) == ("pima",)
+    assert DIABETES.files(DiabetesParameters()) == ("diabetes",)
+    assert DIABETES.files(DiabetesParameters(variant="pima")) == ("pima",)
     for (variant, duplicates), (n, _, _) in COUNTS.items():
         chosen = {"variant": variant, "duplicates": duplicates}
-        assert diabetes.size(Parameters(**chosen)) == n
-        assert diabetes.size(Parameters(**chosen, missing="drop")) is None
+        assert DIABETES.size(DiabetesParameters(**chosen)) == n
+        assert DIABETES.size(DiabetesParameters(**chosen, missing="drop")) is None
 
 
 @pytest.mark.parametrize(
@@ -82,15 +81,15 @@ def test_each_variant_has_its_file_and_size() -> None:
 def test_unknown_settings_are_refused(given: dict[str, object]) -> None:
     """Only variant, duplicates and missing may be set, to what there is."""
     with pytest.raises(ValidationError, match=next(iter(given))):
-        Parameters.model_validate(given)
+        DiabetesParameters.model_validate(given)
 
 
 def test_public_bounds_name_their_source() -> None:
     """Eight features, each with a reason; zero lies outside where it means missing."""
-    assert len(SCHEMA.features) == 8
-    for feature in SCHEMA.features:
+    assert len(DIABETES.schema.features) == 8
+    for feature in DIABETES.schema.features:
         assert len(feature.why) > 20
-        lowest, highest = diabetes.ALLOWED[feature.name]
+        lowest, highest = DIABETES.allowed[feature.name]
         assert lowest <= feature.lower < feature.upper <= highest
         zero = feature.name not in {
             "Pregnancies",
@@ -105,10 +104,12 @@ def test_zeros_become_the_public_centre(tmp_path: Path) -> None:
     rows = made()
     for row in rows[::3]:
         row[1] = "0"
-    found = diabetes.clients(Parameters(), written(tmp_path, rows))
+    found = DIABETES.clients(DiabetesParameters(), written(tmp_path, rows))
     values = np.array([row[1:-1] for row in rows], dtype=float)
-    centres = [feature.middle for feature in SCHEMA.features]
-    gaps = (values == 0) & [bool(feature.missing) for feature in SCHEMA.features]
+    centres = [feature.middle for feature in DIABETES.schema.features]
+    gaps = (values == 0) & [
+        bool(feature.missing) for feature in DIABETES.schema.features
+    ]
     np.testing.assert_array_equal(found["curve"], np.where(gaps, centres, values))
     assert gaps.any()
     assert found["label"].tolist() == [int(row[-1]) for row in rows]
@@ -118,14 +119,16 @@ def test_ids_are_the_same_whatever_the_settings(tmp_path: Path) -> None:
     """Rows that repeat others, or lack a value, take no other row's id with them."""
     rows = made(30)
     paths = written(tmp_path, [*rows, *rows[:10]])
-    every = diabetes.clients(Parameters(duplicates="keep", missing="keep"), paths)
+    every = DIABETES.clients(
+        DiabetesParameters(duplicates="keep", missing="keep"), paths
+    )
     labels = dict(zip(every["client_id"], every["label"], strict=True))
     assert list(labels) == list(range(2, 42))
     for missing in ("centre", "drop", "keep"):
-        found = diabetes.clients(Parameters(missing=missing), paths)
+        found = DIABETES.clients(DiabetesParameters(missing=missing), paths)
         assert set(found["client_id"]) <= set(range(2, 32))
         assert found["label"].tolist() == [labels[i] for i in found["client_id"]]
-    distinct = diabetes.clients(Parameters(), paths)
+    distinct = DIABETES.clients(DiabetesParameters(), paths)
     assert distinct["client_id"].tolist() == list(range(2, 32))
 
 
@@ -138,7 +141,7 @@ def test_an_altered_copy_is_refused_with_all_its_faults() -> None:
     known = source("diabetes", 12, **counts)
     data = text(rows).replace(b"BloodPressure", b"Blood Pressure")
     with pytest.raises(UserError) as error:
-        diabetes.check(data, known)
+        DIABETES.check(data, known)
     for part in (
         "missing: 1 (BloodPressure)",
         "not expected: 1 (Blood Pressure)",
@@ -155,11 +158,11 @@ def test_rows_and_classes_must_be_those_published(end: str) -> None:
     """Line ends do not matter, one row more does; only `diabetes` has an Id."""
     rows = made(12)
     counts = {label: [row[-1] for row in rows].count(label) for label in "01"}
-    diabetes.check(text(rows, end), source("diabetes", 12, **counts))
+    DIABETES.check(text(rows, end), source("diabetes", 12, **counts))
     with pytest.raises(UserError, match="13 rows instead of 12"):
-        diabetes.check(text([*rows, rows[0]], end), source("diabetes", 12, **counts))
+        DIABETES.check(text([*rows, rows[0]], end), source("diabetes", 12, **counts))
     with pytest.raises(UserError, match=r"not expected: 1 \(Id\)"):
-        diabetes.check(text(rows, end), source("pima", 12, **counts))
+        DIABETES.check(text(rows, end), source("pima", 12, **counts))
 
 
 @needs_mirror
@@ -168,26 +171,29 @@ def test_the_real_files_have_the_published_counts(
     variant: str, duplicates: str
 ) -> None:
     """2768 rows are 778 distinct ones; classes and zeros as published."""
-    parameters = Parameters(variant=variant, duplicates=duplicates)
+    parameters = DiabetesParameters(variant=variant, duplicates=duplicates)
     paths = real(parameters)
     n, positive, distinct = COUNTS[variant, duplicates]
-    facts = diabetes.facts(parameters, paths)
-    found = diabetes.clients(parameters, paths)
-    assert facts["rows"] == n == diabetes.size(parameters)
+    facts = DIABETES.facts(parameters, paths)
+    found = DIABETES.clients(parameters, paths)
+    assert facts["rows"] == n == DIABETES.size(parameters)
     assert facts["counts"] == {"no diabetes": n - positive, "diabetes": positive}
     assert facts["duplicates"]["distinct"] == distinct
     assert found["curve"].shape == (n, 8)
     if zeros := ZEROS.get((variant, duplicates)):
         assert list(facts["missing"]["counts"].values()) == zeros
-    (name,) = diabetes.files(parameters)
-    diabetes.check(paths[name].read_bytes(), raw_files.find(name))
+    (name,) = DIABETES.files(parameters)
+    DIABETES.check(paths[name].read_bytes(), raw_files.find(name))
 
 
 @needs_mirror
 def test_every_row_of_pima_is_in_the_enlarged_copy() -> None:
     """As a note of its facts states; so their clients are not independent."""
-    chosen = [Parameters(variant=name, missing="keep") for name in diabetes.FILES]
-    large, small = (diabetes.clients(p, real(p)) for p in chosen)
+    chosen = [
+        DiabetesParameters(variant=name, missing="keep")
+        for name in ("healthcare", "pima")
+    ]
+    large, small = (DIABETES.clients(p, real(p)) for p in chosen)
     rows = [
         {
             (*row, label)
@@ -197,4 +203,4 @@ def test_every_row_of_pima_is_in_the_enlarged_copy() -> None:
     ]
     assert rows[1] < rows[0]
     assert len(rows[1]) == 768
-    assert "All 768 rows of the Pima" in str(diabetes.facts(chosen[0], real(chosen[0])))
+    assert "All 768 rows of the Pima" in str(DIABETES.facts(chosen[0], real(chosen[0])))

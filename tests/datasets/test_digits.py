@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
-from curvote.data.public import mnist, zipcode
+from curvote.data.public import images
+from curvote.data.public.images import MNIST, ZIP
 
 MIRROR = os.environ.get(raw_files.MIRROR)
 needs_data = pytest.mark.skipif(not MIRROR, reason=f"{raw_files.MIRROR} is not set")
@@ -71,7 +72,7 @@ def source(name: str, rows: int = 8) -> raw_files.Source:
 
 def test_two_digits_are_chosen_with_their_pixels(tmp_path: Path) -> None:
     """Labels are 1 for the positive digit; pixels are the file's, ids its places."""
-    table = mnist.clients(mnist.Parameters(part="train"), mnist_paths(tmp_path))
+    table = MNIST.clients(MNIST.Parameters(part="train"), mnist_paths(tmp_path))
     places = [0, 1, 3, 4, 5, 7]
     assert table["client_id"].tolist() == places
     assert table["label"].tolist() == [0, 1, 1, 0, 0, 1]
@@ -80,10 +81,10 @@ def test_two_digits_are_chosen_with_their_pixels(tmp_path: Path) -> None:
     assert np.array_equal(table["curve"], PIXELS[places])
 
 
-@pytest.mark.parametrize("module", [mnist, zipcode])
+@pytest.mark.parametrize("module", [MNIST, ZIP])
 def test_ids_do_not_depend_on_the_parameters(tmp_path: Path, module: object) -> None:
     """Both parts have the ids of each part alone, and a place's id is one only."""
-    paths = {mnist: mnist_paths, zipcode: zip_paths}[module](tmp_path)
+    paths = {MNIST: mnist_paths, ZIP: zip_paths}[module](tmp_path)
     ids = {
         part: module.clients(module.Parameters(part=part), paths)["client_id"].tolist()
         for part in ("train", "test", "both")
@@ -97,22 +98,22 @@ def test_ids_do_not_depend_on_the_parameters(tmp_path: Path, module: object) -> 
 def test_fewer_training_images_take_the_first_labels(tmp_path: Path) -> None:
     """Ten thousand images go with the first of 60,000 labels; the report says so."""
     paths = mnist_paths(tmp_path, train=4)
-    parameters = mnist.Parameters(part="train")
-    assert mnist.clients(parameters, paths)["label"].tolist() == [0, 1, 1]
-    assert mnist.DERIVED in mnist.facts(parameters, paths)["notes"]
-    test = mnist.facts(mnist.Parameters(part="test"), paths)
-    assert mnist.DERIVED not in test["notes"]
+    parameters = MNIST.Parameters(part="train")
+    assert MNIST.clients(parameters, paths)["label"].tolist() == [0, 1, 1]
+    assert images.DERIVED in MNIST.facts(parameters, paths)["notes"]
+    test = MNIST.facts(MNIST.Parameters(part="test"), paths)
+    assert images.DERIVED not in test["notes"]
     paths["mnist-test-images"].write_bytes(idx_images(PIXELS[:4]))
     with pytest.raises(UserError, match="4 test images do not fit 8 labels"):
-        mnist.clients(mnist.Parameters(part="test"), paths)
+        MNIST.clients(MNIST.Parameters(part="test"), paths)
 
 
-@pytest.mark.parametrize(("module", "lower"), [(mnist, 0), (zipcode, -1)])
+@pytest.mark.parametrize(("module", "lower"), [(MNIST, 0), (ZIP, -1)])
 def test_facts_state_public_bounds(tmp_path: Path, module: object, lower: int) -> None:
     """Every pixel has the format's bounds; repeated images are counted."""
-    paths = {mnist: mnist_paths, zipcode: zip_paths}[module](tmp_path)
+    paths = {MNIST: mnist_paths, ZIP: zip_paths}[module](tmp_path)
     facts = module.facts(module.Parameters(), paths)
-    pixels = module.EDITION.side**2
+    pixels = module.side**2
     assert facts["grid"] == list(range(pixels))
     assert len({feature["name"] for feature in facts["features"]}) == pixels
     assert {feature["lower"] for feature in facts["features"]} == {lower}
@@ -122,7 +123,7 @@ def test_facts_state_public_bounds(tmp_path: Path, module: object, lower: int) -
 
 def test_zip_labels_are_written_with_decimals() -> None:
     """5.0000 is the digit 5; the grey values come back as they were."""
-    greys, labels = zipcode.parse_digits(zip_text())
+    greys, labels = images.parse_digits(zip_text())
     assert labels.tolist() == LABELS.tolist()
     assert np.array_equal(greys, GREYS)
 
@@ -153,7 +154,7 @@ def test_wrong_idx_files_are_refused(case: str) -> None:
     """The message says what was found and what would be right."""
     data, name, message = WRONG_IDX[case]
     with pytest.raises(UserError, match=message):
-        mnist.check(data, source(name))
+        MNIST.check(data, source(name))
 
 
 WRONG_ZIP = {
@@ -175,26 +176,26 @@ def test_wrong_zip_files_are_refused(case: str) -> None:
     """The message says what was found, with lines and counts."""
     data, message = WRONG_ZIP[case]
     with pytest.raises(UserError, match=message):
-        zipcode.check(data, source("zip-train"))
+        ZIP.check(data, source("zip-train"))
 
 
 def test_right_files_are_accepted() -> None:
     """Each file passes its own check."""
-    mnist.check(idx_images(), source("mnist-train-images"))
-    mnist.check(idx_labels(), source("mnist-train-labels"))
-    zipcode.check(zip_text(), source("zip-test"))
+    MNIST.check(idx_images(), source("mnist-train-images"))
+    MNIST.check(idx_labels(), source("mnist-train-labels"))
+    ZIP.check(zip_text(), source("zip-test"))
 
 
 @pytest.mark.parametrize("wrong", [{"positive": 3}, {"positive": 10}, {"part": "all"}])
 def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
     """Two different digits and a known part, nothing else."""
     with pytest.raises(ValidationError, match=next(iter(wrong))):
-        mnist.Parameters.model_validate(wrong)
+        MNIST.Parameters.model_validate(wrong)
 
 
 @needs_data
 @pytest.mark.parametrize("part", ["train", "test", "both"])
-@pytest.mark.parametrize("module", [mnist, zipcode])
+@pytest.mark.parametrize("module", [MNIST, ZIP])
 def test_published_files_hold_what_is_published(module: object, part: str) -> None:
     """Each file passes its check; the number of clients is the one stated before."""
     parameters = module.Parameters(positive=7, negative=1, part=part)

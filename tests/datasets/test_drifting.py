@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.data.simulation import drifting, simulated
+from curvote.data.simulation import simulated
 
 
 def made(n: int = 600, seed: int = 1, **given: object) -> dict[str, np.ndarray]:
     """Return clients of a drifting source."""
-    parameters = drifting.Parameters.model_validate({"points": 9, **given})
-    return drifting.clients(parameters, n, np.random.default_rng(seed))
+    parameters = simulated.DRIFTING_CURVES.Parameters.model_validate(
+        {"points": 9, **given}
+    )
+    return simulated.DRIFTING_CURVES.clients(parameters, n, np.random.default_rng(seed))
 
 
 def test_without_a_turn_these_are_the_simulated_clients() -> None:
@@ -46,7 +48,7 @@ def test_only_clients_who_come_after_the_turn_differ() -> None:
 def test_a_turned_slope_keeps_the_spread_of_the_logit(degrees: float) -> None:
     """The labels are as hard to tell: (s_1, s_2) turns by the angle, length kept."""
     zeta = (-1.0) ** np.arange(50) / np.arange(1, 51)
-    start, turned = (zeta * drifting.rotated_slope(x) for x in (0.0, degrees))
+    start, turned = (zeta * simulated.rotated_slope(x) for x in (0.0, degrees))
     np.testing.assert_allclose(np.linalg.norm(turned), np.linalg.norm(start))
     np.testing.assert_array_equal(turned[2:], start[2:])
     length = start[:2] @ start[:2]
@@ -60,7 +62,7 @@ def test_labels_follow_the_turned_slope() -> None:
     """The stated logit explains the labels of the turned arrivals (5 std. errors)."""
     points = 2001
     source = made(3000, points=points, periods=1, since=0, turn=90.0)
-    grid, beta = np.linspace(0, 1, points), drifting.rotated_slope(90.0)
+    grid, beta = np.linspace(0, 1, points), simulated.rotated_slope(90.0)
     j = np.arange(50)[:, None]
     phi = np.where(j > 0, np.sqrt(2), 1) * np.cos(j * np.pi * grid)
     logit = 0.1 + np.trapezoid(source["curve"] * (beta @ phi), grid, axis=1)
@@ -73,7 +75,9 @@ def test_labels_follow_the_turned_slope() -> None:
 
 def test_the_facts_are_plain_and_name_the_arrivals() -> None:
     """``periods`` tells a protocol that groups are arrivals."""
-    facts = drifting.facts(drifting.Parameters(periods=4, points=9))
+    facts = simulated.DRIFTING_CURVES.facts(
+        simulated.DRIFTING_CURVES.Parameters(periods=4, points=9)
+    )
     assert facts["periods"] == 4
     assert len(facts["grid"]) == 9
     assert json.dumps(facts)
@@ -85,4 +89,4 @@ def test_the_facts_are_plain_and_name_the_arrivals() -> None:
 def test_impossible_sources_are_refused(given: dict[str, object]) -> None:
     """At least one arrival, a turn within half a circle, no unknown key."""
     with pytest.raises(ValidationError):
-        drifting.Parameters.model_validate(given)
+        simulated.DRIFTING_CURVES.Parameters.model_validate(given)

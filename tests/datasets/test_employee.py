@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
-from curvote.data.public import employee
-from curvote.data.public.employee import SCHEMA, Parameters
+from curvote.data.public.published_tables import EMPLOYEE, EmployeeParameters
 from tests.tables import source
 
-NAMES = [feature.name for feature in SCHEMA.features]
-TEXTS = {f.name: f.categories for f in SCHEMA.features if f.categories}
+NAMES = [feature.name for feature in EMPLOYEE.schema.features]
+TEXTS = {f.name: f.categories for f in EMPLOYEE.schema.features if f.categories}
 HEADER = ",".join([*NAMES, "LeaveOrNot"])
 MIRROR = os.environ.get(raw_files.MIRROR)
 needs_mirror = pytest.mark.skipif(
@@ -31,7 +30,7 @@ def made(n: int = 40, seed: int = 1) -> list[list[str]]:
         rng.choice(feature.categories, n)
         if feature.categories
         else rng.integers(feature.lower, feature.upper, n, endpoint=True).astype(str)
-        for feature in SCHEMA.features
+        for feature in EMPLOYEE.schema.features
     ]
     labels = rng.choice(["0", "1"], n)
     return [list(map(str, row)) for row in zip(*columns, labels, strict=True)]
@@ -57,7 +56,7 @@ def real() -> dict[str, Path]:
 def test_codes_are_alphabetical(tmp_path: Path) -> None:
     """The codes of the published tables: the place among the sorted texts."""
     rows = made()
-    found = employee.clients(Parameters(), written(tmp_path, rows))
+    found = EMPLOYEE.clients(EmployeeParameters(), written(tmp_path, rows))
     expected = [
         [
             sorted(TEXTS[name]).index(cell) if name in TEXTS else float(cell)
@@ -72,10 +71,10 @@ def test_codes_are_alphabetical(tmp_path: Path) -> None:
 def test_one_hot_changes_two_coordinates_a_category(tmp_path: Path) -> None:
     """Any two people differ in 0 or 2 of a category's coordinates, as a note states."""
     rows = made()
-    parameters = Parameters(encoding="one_hot")
+    parameters = EmployeeParameters(encoding="one_hot")
     paths = written(tmp_path, rows)
-    facts = employee.facts(parameters, paths)
-    curves = employee.clients(parameters, paths)["curve"]
+    facts = EMPLOYEE.facts(parameters, paths)
+    curves = EMPLOYEE.clients(parameters, paths)["curve"]
     names = [feature["name"] for feature in facts["features"]]
     assert curves.shape == (len(rows), len(names)) == (40, 14)
     for name, texts in TEXTS.items():
@@ -89,7 +88,7 @@ def test_one_hot_changes_two_coordinates_a_category(tmp_path: Path) -> None:
 
 def test_codes_state_what_they_pretend(tmp_path: Path) -> None:
     """An order without meaning, and one coordinate a person and category."""
-    facts = employee.facts(Parameters(), written(tmp_path, made()))
+    facts = EMPLOYEE.facts(EmployeeParameters(), written(tmp_path, made()))
     assert any("changes 1 coordinate of each" in note for note in facts["notes"])
     assert (
         facts["features"][2]["unit"] == "code: 0 = Bangalore, 1 = New Delhi, 2 = Pune"
@@ -107,7 +106,9 @@ def test_ids_are_the_same_whatever_the_settings(tmp_path: Path, encoding: str) -
     for line, row in enumerate(rows, start=2):
         first.setdefault(str(row), line)
     kept, every = (
-        employee.clients(Parameters(encoding=encoding, duplicates=policy), paths)
+        EMPLOYEE.clients(
+            EmployeeParameters(encoding=encoding, duplicates=policy), paths
+        )
         for policy in ("distinct", "keep")
     )
     assert kept["client_id"].tolist() == list(first.values())
@@ -121,7 +122,7 @@ def test_an_altered_copy_is_refused_with_all_its_faults() -> None:
     for row in rows[10:22]:
         row[1] = "last"
     with pytest.raises(UserError) as error:
-        employee.check(text(rows), source("employee", 30))
+        EMPLOYEE.check(text(rows), source("employee", 30))
     for part in (
         "Education, not one of Bachelors, Masters, PHD: 1 (line 2 'PhD')",
         "City, not one of Bangalore, New Delhi, Pune: 1 (line 3 '1')",
@@ -139,27 +140,27 @@ def test_rows_and_classes_must_be_those_published() -> None:
     rows = made(20)
     counts = {label: [row[-1] for row in rows].count(label) for label in "01"}
     known = source("employee", 20, **counts)
-    employee.check(text(rows), known)
+    EMPLOYEE.check(text(rows), known)
     rows[0][-1] = "10"[int(rows[0][-1])]
     with pytest.raises(
         UserError, match=r"wrong counts: 0 \d+ instead.*, 1 \d+ instead"
     ):
-        employee.check(text(rows), known)
+        EMPLOYEE.check(text(rows), known)
 
 
 @pytest.mark.parametrize("given", [{"encoding": "hot"}, {"missing": 0}, {"variant": 1}])
 def test_unknown_settings_are_refused(given: dict[str, object]) -> None:
     """Only encoding, duplicates and missing may be set, to what there is."""
     with pytest.raises(ValidationError, match=next(iter(given))):
-        Parameters.model_validate(given)
+        EmployeeParameters.model_validate(given)
 
 
 def test_public_bounds_name_their_source() -> None:
     """Eight features, each with a reason, within what is possible at all."""
-    assert len(SCHEMA.features) == 8
-    for feature in SCHEMA.features:
+    assert len(EMPLOYEE.schema.features) == 8
+    for feature in EMPLOYEE.schema.features:
         assert len(feature.why) > 20
-        lowest, highest = employee.ALLOWED.get(
+        lowest, highest = EMPLOYEE.allowed.get(
             feature.name, (feature.lower, feature.upper)
         )
         assert lowest <= feature.lower < feature.upper <= highest
@@ -174,19 +175,19 @@ def test_the_real_file_has_the_published_counts(
     encoding: str, duplicates: str, n: int, leaves: int
 ) -> None:
     """4653 rows are 2764 distinct ones; nothing is missing; codes as published."""
-    parameters = Parameters(encoding=encoding, duplicates=duplicates)
-    facts = employee.facts(parameters, real())
-    curves = employee.clients(parameters, real())["curve"]
-    assert facts["rows"] == len(curves) == n == employee.size(parameters)
+    parameters = EmployeeParameters(encoding=encoding, duplicates=duplicates)
+    facts = EMPLOYEE.facts(parameters, real())
+    curves = EMPLOYEE.clients(parameters, real())["curve"]
+    assert facts["rows"] == len(curves) == n == EMPLOYEE.size(parameters)
     assert facts["counts"] == {"stays": n - leaves, "leaves": leaves}
     assert facts["duplicates"] == {"policy": duplicates, "rows": 4653, "distinct": 2764}
     assert not any(facts["missing"]["counts"].values())
-    employee.check(real()["employee"].read_bytes(), raw_files.find("employee"))
+    EMPLOYEE.check(real()["employee"].read_bytes(), raw_files.find("employee"))
 
 
 @needs_mirror
 def test_equal_features_with_both_labels_are_as_many_as_stated() -> None:
     """2525 distinct vectors, 239 of them with both labels, as the module says."""
-    found = employee.clients(Parameters(), real())
+    found = EMPLOYEE.clients(EmployeeParameters(), real())
     _, counts = np.unique(found["curve"], axis=0, return_counts=True)
     assert (len(counts), (counts == 2).sum(), counts.max()) == (2525, 239, 2)

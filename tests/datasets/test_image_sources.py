@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from curvote.data import lookup, raw_files
-from curvote.data.public import mnist, zipcode
+from curvote.data.public.images import ALL, MNIST, ZIP, ImageSet
 
 MIRROR = os.environ.get(raw_files.MIRROR)
 
@@ -22,7 +21,7 @@ def test_an_absent_collection_says_how_it_may_come(
     """Sizes are known without it; each file is named, with the way to it."""
     monkeypatch.delenv(raw_files.MIRROR, raising=False)
     (root / "data" / "sources.toml").unlink()
-    module = lookup.module(name)
+    module = lookup.find_dataset(name)
     n = {"fashion-mnist": 70_000}.get(name, 60_000)
     assert module.size(module.Parameters()) == n
     rows = {row["source"]: row for row in raw_files.verify_all(root)}
@@ -37,18 +36,18 @@ def test_all_training_images_come_before_the_copy(
     """The copy stands in where the publisher's file is not; else that is taken."""
     (root / "data" / "sources.toml").unlink()
     monkeypatch.setenv(raw_files.MIRROR, str(tmp_path))
-    asked = mnist.Parameters(split="published")
-    assert mnist.files(asked)[0] == mnist.ALL
-    assert mnist.size(asked) is None
-    assert mnist.ALL not in mnist.files(mnist.Parameters())
-    assert raw_files.locate(root, mnist.ALL, download=False) is None
+    asked = MNIST.Parameters(split="published")
+    assert MNIST.files(asked)[0] == ALL
+    assert MNIST.size(asked) is None
+    assert ALL not in MNIST.files(MNIST.Parameters())
+    assert raw_files.locate(root, ALL, download=False) is None
     known = raw_files.catalogue(root)
     monkeypatch.setattr(
         raw_files, "check_edition", lambda path, source: (path.name, source.name)
     )
-    for name in ("mnist-train-images", mnist.ALL):
+    for name in ("mnist-train-images", ALL):
         (tmp_path / known[name].file).touch()
-        found = raw_files.locate(root, mnist.ALL)
+        found = raw_files.locate(root, ALL)
         assert found == (known[name].file, name)
     assert raw_files.locate(root, "mnist-train-images") != found
 
@@ -56,8 +55,8 @@ def test_all_training_images_come_before_the_copy(
 @pytest.mark.skipif(
     not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
 )
-@pytest.mark.parametrize("module", [mnist, zipcode])
-def test_the_real_digits_are_all_there(module: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", [MNIST, ZIP])
+def test_the_real_digits_are_all_there(module: ImageSet, tmp_path: Path) -> None:
     """Ten classes as published, the publisher's parts, and no image in both."""
     parameters = module.Parameters(classes="all", split="published")
     names = module.files(parameters)

@@ -6,7 +6,6 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import lookup, raw_files
-from curvote.data.public import cifar_10, cifar_100, fashion_mnist, mnist, zipcode
+from curvote.data.public.cifar import CIFAR_10, CIFAR_100
+from curvote.data.public.images import FASHION_MNIST, MNIST, ZIP, ImageSet
 from tests import image_files
 
 RNG = np.random.default_rng(5)
@@ -23,7 +23,7 @@ LABELS = np.concatenate([np.arange(10), [3, 3, 7, 1]])
 N = len(LABELS)
 PIXELS = RNG.integers(0, 256, (N, 784), dtype=np.uint8)
 COLOURS = RNG.integers(0, 256, (N, 3072), dtype=np.uint8)
-TENS = [mnist, fashion_mnist, zipcode, cifar_10]
+TENS = [MNIST, FASHION_MNIST, ZIP, CIFAR_10]
 
 
 def zip_text() -> bytes:
@@ -32,11 +32,11 @@ def zip_text() -> bytes:
     return "\n".join(lines).encode()
 
 
-def cifar_files(module: ModuleType) -> dict[str, bytes]:
+def cifar_files(module: ImageSet) -> dict[str, bytes]:
     """Return the files of an archive: each training file has a fifth of the images."""
-    archive = module.ARCHIVE
+    archive = module
     fine = archive.labels == 2
-    files = {archive.listed: "\n".join([*archive.names, "", ""]).encode()}
+    files = {archive.listed: "\n".join([*archive.class_names, "", ""]).encode()}
     parts = np.array_split(np.arange(N), len(archive.train))
     for name, rows in zip(archive.train, parts, strict=True):
         files[name] = image_files.tiny(LABELS[rows], COLOURS[rows], fine)
@@ -44,12 +44,12 @@ def cifar_files(module: ModuleType) -> dict[str, bytes]:
     return files | {test: image_files.tiny(LABELS, 255 - COLOURS, fine)}
 
 
-def put(module: ModuleType, folder: Path, **said: Any) -> dict[str, Path]:
+def put(module: ImageSet, folder: Path, **said: Any) -> dict[str, Path]:
     """Write the raw files of a collection: all labels in both parts."""
     names = module.files(module.Parameters(**said))
-    if module is zipcode:
+    if module is ZIP:
         content = dict.fromkeys(names, zip_text())
-    elif module in (cifar_10, cifar_100):
+    elif module in (CIFAR_10, CIFAR_100):
         content = {names[0]: gzip.compress(image_files.tar(cifar_files(module)))}
     else:
         return image_files.idx_paths(folder, names, LABELS, PIXELS)
@@ -60,7 +60,7 @@ def put(module: ModuleType, folder: Path, **said: Any) -> dict[str, Path]:
 
 @pytest.mark.parametrize("module", TENS)
 def test_all_classes_stand_in_the_publishers_order(
-    tmp_path: Path, module: ModuleType
+    tmp_path: Path, module: ImageSet
 ) -> None:
     """A label is the publisher's number; facts, lookup and counts agree."""
     said = {"classes": "all"}
@@ -84,12 +84,12 @@ def test_all_classes_stand_in_the_publishers_order(
 @pytest.mark.parametrize("module", TENS)
 @pytest.mark.parametrize("places", [[7, 3, 1], [9, 0]])
 def test_listed_classes_stand_in_the_order_of_the_list(
-    tmp_path: Path, module: ModuleType, places: list[int]
+    tmp_path: Path, module: ImageSet, places: list[int]
 ) -> None:
     """Each record keeps its id and its pixels whatever else is chosen."""
-    names = module.EDITION.class_names
+    names = module.class_names
     listed: list[Any] = [names[place] for place in places]
-    if module in (mnist, zipcode):
+    if module in (MNIST, ZIP):
         listed = places
     paths = put(module, tmp_path)
     everybody = module.clients(module.Parameters(classes="all"), paths)
@@ -104,9 +104,9 @@ def test_listed_classes_stand_in_the_order_of_the_list(
     )
 
 
-@pytest.mark.parametrize("module", [mnist, zipcode])
+@pytest.mark.parametrize("module", [MNIST, ZIP])
 def test_the_short_form_of_two_is_the_list_of_two(
-    tmp_path: Path, module: ModuleType
+    tmp_path: Path, module: ImageSet
 ) -> None:
     """Negative first: same facts, same clients."""
     paths = put(module, tmp_path)
@@ -119,7 +119,7 @@ def test_the_short_form_of_two_is_the_list_of_two(
 
 
 @pytest.mark.parametrize("module", TENS)
-def test_the_publishers_split_is_a_column(tmp_path: Path, module: ModuleType) -> None:
+def test_the_publishers_split_is_a_column(tmp_path: Path, module: ImageSet) -> None:
     """Training rows are 0, test rows 1; without `split` there is no such column."""
     said = {"classes": "all", "split": "published"}
     paths = put(module, tmp_path, **said)
@@ -134,7 +134,7 @@ def test_the_publishers_split_is_a_column(tmp_path: Path, module: ModuleType) ->
 
 def test_colours_stand_plane_by_plane(tmp_path: Path) -> None:
     """Of both parts and both archives: the bytes behind the labels, and their names."""
-    for module in (cifar_10, cifar_100):
+    for module in (CIFAR_10, CIFAR_100):
         paths = put(module, tmp_path)
         table = module.clients(module.Parameters(), paths)
         assert np.array_equal(table["curve"][:N], COLOURS)
@@ -148,12 +148,12 @@ def test_colours_stand_plane_by_plane(tmp_path: Path) -> None:
     assert features[-1]["name"] == "blue, row 32, column 32"
 
 
-def published(module: ModuleType, **changes: bytes | None) -> None:
+def published(module: ImageSet, **changes: bytes | None) -> None:
     """Check an archive in which each class has 5 training and 1 test image."""
-    archive = module.ARCHIVE
-    k, fine = len(archive.names), archive.labels == 2
+    archive = module
+    k, fine = len(archive.class_names), archive.labels == 2
     labels = np.tile(np.arange(k), 5)
-    files = {archive.listed: "\n".join(archive.names).encode()}
+    files = {archive.listed: "\n".join(archive.class_names).encode()}
     parts = np.array_split(labels, len(archive.train))
     for name, part in zip(archive.train, parts, strict=True):
         files[name] = image_files.tiny(part, np.zeros((len(part), 3072)), fine)
@@ -164,27 +164,27 @@ def published(module: ModuleType, **changes: bytes | None) -> None:
     module.check(image_files.tar(given), replace(source, rows=6 * k, counts=counts))
 
 
-WRONG: list[tuple[ModuleType, dict[str, bytes | None], str]] = [
-    (cifar_10, {"batches.meta.txt": b"cat\ndog"}, "names other classes: cat, dog"),
-    (cifar_10, {"test_batch.bin": None}, "no file test_batch.bin"),
-    (cifar_10, {"data_batch_2.bin": bytes(3072)}, "3072 bytes, not a multiple of 3073"),
-    (cifar_10, {"test_batch.bin": b""}, "0 bytes"),
-    (cifar_10, {"test_batch.bin": bytes([10]) * 3073}, "label 1 is 10, no class"),
-    (cifar_10, {"test_batch.bin": bytes(3073)}, "1 rows instead of 10"),
-    (cifar_100, {"test.bin": bytes(3074)}, "1 rows instead of 100"),
-    (cifar_100, {"train.bin": bytes(3073)}, "multiple of 3074"),
+WRONG: list[tuple[ImageSet, dict[str, bytes | None], str]] = [
+    (CIFAR_10, {"batches.meta.txt": b"cat\ndog"}, "names other classes: cat, dog"),
+    (CIFAR_10, {"test_batch.bin": None}, "no file test_batch.bin"),
+    (CIFAR_10, {"data_batch_2.bin": bytes(3072)}, "3072 bytes, not a multiple of 3073"),
+    (CIFAR_10, {"test_batch.bin": b""}, "0 bytes"),
+    (CIFAR_10, {"test_batch.bin": bytes([10]) * 3073}, "label 1 is 10, no class"),
+    (CIFAR_10, {"test_batch.bin": bytes(3073)}, "1 rows instead of 10"),
+    (CIFAR_100, {"test.bin": bytes(3074)}, "1 rows instead of 100"),
+    (CIFAR_100, {"train.bin": bytes(3073)}, "multiple of 3074"),
 ]
 
 
-@pytest.mark.parametrize("module", [cifar_10, cifar_100])
-def test_an_archive_as_published_passes(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", [CIFAR_10, CIFAR_100])
+def test_an_archive_as_published_passes(module: ImageSet) -> None:
     """Five of six images of each class train."""
     published(module)
 
 
 @pytest.mark.parametrize(("module", "changes", "message"), WRONG)
 def test_a_damaged_archive_is_refused(
-    module: ModuleType, changes: dict[str, bytes | None], message: str
+    module: ImageSet, changes: dict[str, bytes | None], message: str
 ) -> None:
     """Names, files, lengths, labels and counts, with what was found."""
     with pytest.raises(UserError, match=message):
@@ -194,10 +194,10 @@ def test_a_damaged_archive_is_refused(
 def test_what_is_no_archive_is_refused() -> None:
     """A page or a torn file instead of an archive."""
     source = raw_files.find("cifar-10")
-    whole = image_files.tar(cifar_files(cifar_10))
+    whole = image_files.tar(cifar_files(CIFAR_10))
     for data in (b"<html>" * 200, whole[: len(whole) // 2]):
         with pytest.raises(UserError, match=r"archive|no file"):
-            cifar_10.check(data, source)
+            CIFAR_10.check(data, source)
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
@@ -205,13 +205,13 @@ def test_clothes_are_checked_as_digits_are(part: str) -> None:
     """Rows of the images, counts of the labels."""
     labels = np.arange(10)
     images = replace(raw_files.find(f"fashion-{part}-images"), rows=N)
-    fashion_mnist.check(image_files.idx_images(PIXELS), images)
+    FASHION_MNIST.check(image_files.idx_images(PIXELS), images)
     listed = raw_files.find(f"fashion-{part}-labels")
     with pytest.raises(UserError, match="10 rows instead of"):
-        fashion_mnist.check(image_files.idx_labels(labels), listed)
+        FASHION_MNIST.check(image_files.idx_labels(labels), listed)
 
 
-@pytest.mark.parametrize("module", [*TENS, cifar_100])
+@pytest.mark.parametrize("module", [*TENS, CIFAR_100])
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -222,23 +222,17 @@ def test_clothes_are_checked_as_digits_are(part: str) -> None:
         {"split": "published", "part": "test"},
     ],
 )
-def test_wrong_parameters_are_refused(
-    module: ModuleType, wrong: dict[str, Any]
-) -> None:
+def test_wrong_parameters_are_refused(module: ImageSet, wrong: dict[str, Any]) -> None:
     """Known classes, at least two, each once; the split needs both parts."""
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         module.Parameters.model_validate(wrong)
-    twice = (
-        [module.EDITION.class_names[0]] * 2
-        if module not in (mnist, zipcode)
-        else [3, 3]
-    )
+    twice = [module.class_names[0]] * 2 if module not in (MNIST, ZIP) else [3, 3]
     with pytest.raises(ValidationError, match="each class once"):
         module.Parameters(classes=twice)
 
 
-@pytest.mark.parametrize("module", [mnist, zipcode])
-def test_classes_and_the_short_form_exclude_each_other(module: ModuleType) -> None:
+@pytest.mark.parametrize("module", [MNIST, ZIP])
+def test_classes_and_the_short_form_exclude_each_other(module: ImageSet) -> None:
     """One way to say it."""
     with pytest.raises(ValidationError, match="give classes, or positive"):
         module.Parameters(classes="all", positive=5)

@@ -149,7 +149,7 @@ def test_the_number_of_clients_is_known_without_a_file() -> None:
     assert phonemes.size(phonemes.Parameters()) == 872 + 1163
     assert phonemes.size(phonemes.Parameters(positive="aa", negative="ao")) == 1717
     assert phonemes.size(phonemes.Parameters(classes=("sh", "aa", "ao"))) == 1717 + 872
-    assert simulated.size(simulated.Parameters()) is None
+    assert simulated.CURVES.size(simulated.CURVES.Parameters()) is None
 
 
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")

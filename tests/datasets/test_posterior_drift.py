@@ -10,13 +10,15 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.data import lookup
-from curvote.data.simulation import posterior_drift as drift
+from curvote.data.simulation import records
 
 
 def drawn(seed: int = 1, **said: Any) -> dict[str, Any]:
     """Return the records of all servers."""
-    chosen = drift.Parameters.model_validate({"n": 500} | said)
-    return drift.clients(chosen, drift.size(chosen), np.random.default_rng(seed))
+    chosen = records.POSTERIOR_DRIFT.Parameters.model_validate({"n": 500} | said)
+    return records.POSTERIOR_DRIFT.clients(
+        chosen, records.POSTERIOR_DRIFT.size(chosen), np.random.default_rng(seed)
+    )
 
 
 def test_the_regression_functions_are_those_of_the_paper() -> None:
@@ -27,17 +29,26 @@ def test_the_regression_functions_are_those_of_the_paper() -> None:
         for gamma in (0.25, 0.5, 1.5, 4):
             away = np.sign(target - 0.5) * abs(target - 0.5) ** gamma
             source = min(1, max(0, 0.5 + away))
-            found = drift.regression(np.array([[x1, x2]]), gamma)
+            found = records.regression(np.array([[x1, x2]]), gamma)
             assert found == pytest.approx(source)
-        assert drift.regression(np.array([[x1, x2]]), 1) == pytest.approx(target)
+        assert records.regression(np.array([[x1, x2]]), 1) == pytest.approx(target)
 
 
 def test_the_bayes_error_is_that_of_the_target() -> None:
     """The integral of min(eta, 1 - eta) over the square, by its midpoints."""
     middle = (np.arange(1000) + 0.5) / 1000
-    eta = drift.regression(np.stack(np.meshgrid(middle, middle), -1).reshape(-1, 2), 1)
-    assert np.minimum(eta, 1 - eta).mean() == pytest.approx(drift.BAYES_ERROR, abs=1e-4)
-    assert drift.facts(drift.Parameters(n=5))["bayes_error"] == drift.BAYES_ERROR
+    eta = records.regression(
+        np.stack(np.meshgrid(middle, middle), -1).reshape(-1, 2), 1
+    )
+    assert np.minimum(eta, 1 - eta).mean() == pytest.approx(
+        records.BAYES_ERROR, abs=1e-4
+    )
+    assert (
+        records.POSTERIOR_DRIFT.facts(records.POSTERIOR_DRIFT.Parameters(n=5))[
+            "bayes_error"
+        ]
+        == records.BAYES_ERROR
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +71,9 @@ def test_servers_have_the_sizes_that_are_stated(
     dataset, chosen = lookup.resolve_source(source)
     assert lookup.servers(source) == dataset.facts(chosen)["servers"] == sizes
     assert not lookup.drawn_per_server(source)
-    columns = drift.clients(chosen, dataset.size(chosen), np.random.default_rng(1))
+    columns = records.POSTERIOR_DRIFT.clients(
+        chosen, dataset.size(chosen), np.random.default_rng(1)
+    )
     assert np.bincount(columns["group"]).tolist() == [*sizes.values()]
     assert dataset.size(chosen) == len(columns["label"]) == len({*columns["client_id"]})
 
@@ -82,7 +95,7 @@ def test_labels_are_drawn_by_the_regression_functions() -> None:
     assert ((columns["curve"] >= 0) & (columns["curve"] < 1)).all()
     for group, gamma in ((0, 1), (1, 0.5)):
         mine = columns["group"] == group
-        eta = drift.regression(columns["curve"][mine], gamma)
+        eta = records.regression(columns["curve"][mine], gamma)
         away = (columns["label"][mine] - eta)[:, None] * [1, -1] * [1, 1]
         away[:, 1] *= eta - eta.mean()
         error = away.std(axis=0) / np.sqrt(mine.sum())
@@ -92,7 +105,7 @@ def test_labels_are_drawn_by_the_regression_functions() -> None:
 def test_sources_are_clearer_the_smaller_gamma_is() -> None:
     """Posterior drift: |eta_S - 1/2| falls with gamma, and the boundary stays."""
     x = np.random.default_rng(5).random((500, 2))
-    curves = [drift.regression(x, gamma) - 0.5 for gamma in (0.25, 0.5, 1, 1.5, 4)]
+    curves = [records.regression(x, gamma) - 0.5 for gamma in (0.25, 0.5, 1, 1.5, 4)]
     for one, other in pairwise(curves):
         assert (np.abs(one) >= np.abs(other)).all()
         assert (np.sign(one) == np.sign(other)).all()
@@ -114,4 +127,6 @@ def test_sources_are_clearer_the_smaller_gamma_is() -> None:
 def test_a_wrong_configuration_is_refused(said: dict[str, Any], message: str) -> None:
     """Sizes and the exponent must make sense together."""
     with pytest.raises(ValidationError, match=message):
-        drift.Parameters.model_validate({"name": "posterior_drift"} | said)
+        records.POSTERIOR_DRIFT.Parameters.model_validate(
+            {"name": "posterior_drift"} | said
+        )

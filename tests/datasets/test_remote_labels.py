@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import lookup
-from curvote.data.tables import remote_labels
+from curvote.data.tables.remote import LABELS, LabelsParameters
 
 GIVEN: dict[str, Any] = {
     "path": "people.csv",
@@ -23,9 +23,9 @@ GIVEN: dict[str, Any] = {
 TABLE = "who,iron,town,age,more\n7.0,1.5,south,30,x\n b ,,north,50,y\nc,2.5,NA,?,z\n"
 
 
-def parameters(**changes: Any) -> remote_labels.Parameters:
+def parameters(**changes: Any) -> LabelsParameters:
     """Return what a pipeline says of its source."""
-    return remote_labels.Parameters.model_validate(GIVEN | changes)
+    return LabelsParameters.model_validate(GIVEN | changes)
 
 
 def written(root: Path, text: str = TABLE) -> dict[str, Path]:
@@ -37,18 +37,18 @@ def written(root: Path, text: str = TABLE) -> dict[str, Path]:
 def test_records_have_names_and_numbers_and_no_label(tmp_path: Path) -> None:
     """A text becomes a column of 0 and 1 for each category; what is missing, public."""
     paths = written(tmp_path)
-    found = remote_labels.clients(parameters(), paths)
+    found = LABELS.clients(parameters(), paths)
     assert found["record"].tolist() == ["7", "b", "c"]
     assert found["label"].tolist() == [-1, -1, -1]
     expected = [[30, 0, 1, 1.5], [50, 1, 0, 2.0], [40, 0, 0, 2.5]]
     np.testing.assert_array_equal(found["curve"], expected)
-    told = remote_labels.facts(parameters(), paths)
+    told = LABELS.facts(parameters(), paths)
     names = ["age", "town = north", "town = south", "iron"]
     assert [feature["name"] for feature in told["features"]] == names
     assert told["classes"] == ["low", "mid", "high"]
     assert told["categories"] == {"town": ["north", "south"]}
     assert (told["rows"], told["counts"]) == (3, {})
-    assert remote_labels.width(parameters()) == 4
+    assert LABELS.width(parameters()) == 4
 
 
 def test_its_labels_are_elsewhere() -> None:
@@ -63,7 +63,7 @@ def test_every_problem_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     text = "who,iron,town,age\na,x,east,1\na,1,south,inf\n,1,south,2\n"
     text += f"{'b' * 61},1,north,3\n"
     with pytest.raises(UserError) as caught:
-        remote_labels.clients(parameters(), written(tmp_path, text))
+        LABELS.clients(parameters(), written(tmp_path, text))
     for words in (
         "iron: no finite number in line 2.",
         "town: none of north, south in line 2.",
@@ -79,7 +79,7 @@ def test_every_problem_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         ("who,iron,town,age\na,,south,1\n", "iron: every value is missing"),
     ):
         with pytest.raises(UserError, match=words):
-            remote_labels.clients(parameters(), written(tmp_path, text))
+            LABELS.clients(parameters(), written(tmp_path, text))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.data import lookup
-from curvote.data.tables import remote_table
+from curvote.data.tables.remote import TABLE, TableParameters
 from curvote.pipeline.config.yaml_document import parse_value
 from curvote.report.sentences import record_word
 
@@ -26,7 +26,7 @@ record: patient
 def wrong(**said: Any) -> str:
     """Return what is wrong with a source that says something else."""
     with pytest.raises(ValidationError) as error:
-        remote_table.Parameters.model_validate(parse_value(SOURCE) | said)
+        TableParameters.model_validate(parse_value(SOURCE) | said)
     details = error.value.errors()
     assert {detail["loc"][0] for detail in details} == {*said}
     return str(details[0]["msg"])
@@ -36,7 +36,7 @@ def test_what_is_stated_is_public() -> None:
     """Servers without sizes, features with bounds, classes in order; no record."""
     source = parse_value(SOURCE)
     _, stated = lookup.resolve_source(source)
-    facts = json.loads(json.dumps(remote_table.facts(stated)))
+    facts = json.loads(json.dumps(TABLE.facts(stated)))
     assert facts["servers"] == {"cleveland": None, "va-2": None, "s_3": None}
     assert facts["servers"] == lookup.servers(source)
     bounds = {f["name"]: (f["lower"], f["upper"]) for f in facts["features"]}
@@ -45,8 +45,8 @@ def test_what_is_stated_is_public() -> None:
     assert record_word(facts) == "patient"
     assert lookup.is_remote(source)
     assert not lookup.drawn_per_server(source)
-    columns = remote_table.clients(stated, 7, np.random.default_rng(1))
-    assert columns["curve"].shape == (0, remote_table.width(stated))
+    columns = TABLE.clients(stated, 7, np.random.default_rng(1))
+    assert columns["curve"].shape == (0, TABLE.width(stated))
 
 
 @pytest.mark.parametrize("text", ["[true, false]", "[0, 1]"])

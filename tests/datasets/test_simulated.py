@@ -62,15 +62,16 @@ def test_the_bayes_error_is_the_mean_of_the_smaller_probability() -> None:
 
 def test_one_seed_gives_one_data_set() -> None:
     """Same generator, same clients; another seed, other clients."""
-    chosen = simulated.Parameters(points=7)
+    chosen = simulated.CURVES.Parameters(points=7)
     first, again, other = (
-        simulated.clients(chosen, 5, np.random.default_rng(seed)) for seed in (4, 4, 5)
+        simulated.CURVES.clients(chosen, 5, np.random.default_rng(seed))
+        for seed in (4, 4, 5)
     )
     for name, column in first.items():
         np.testing.assert_array_equal(column, again[name])
     assert not np.array_equal(first["curve"], other["curve"])
-    assert first["curve"].shape == (5, len(simulated.facts(chosen)["grid"]))
-    assert json.dumps(simulated.facts(chosen))
+    assert first["curve"].shape == (5, len(simulated.CURVES.facts(chosen)["grid"]))
+    assert json.dumps(simulated.CURVES.facts(chosen))
 
 
 def least(logit: np.ndarray | float) -> Any:
@@ -83,8 +84,8 @@ def test_the_error_of_a_stated_law_is_that_of_its_clients(
     said: dict[str, Any], low: float, high: float
 ) -> None:
     """min(eta, 1 - eta) of 200,000 clients, and the errors of the rule (5 errors)."""
-    chosen = simulated.Parameters.model_validate(said | {"points": 501})
-    bayes = simulated.facts(chosen)["bayes_error"]
+    chosen = simulated.CURVES.Parameters.model_validate(said | {"points": 501})
+    bayes = simulated.CURVES.facts(chosen)["bayes_error"]
     beta = simulated.coefficients(chosen.slope)
     xi = np.random.default_rng(7).uniform(-np.sqrt(3), np.sqrt(3), (200_000, 50))
     j = np.arange(1, 51)
@@ -92,7 +93,7 @@ def test_the_error_of_a_stated_law_is_that_of_its_clients(
     assert low < bayes < high
     assert abs(bayes - drawn.mean()) < 5 * drawn.std() / np.sqrt(len(drawn)) + 1e-9
     n = 20_000
-    clients = simulated.clients(chosen, n, np.random.default_rng(6))
+    clients = simulated.CURVES.clients(chosen, n, np.random.default_rng(6))
     grid = np.linspace(0, 1, 501)
     phi = np.sqrt(2) * np.cos(np.pi * np.outer(j - 1, grid))
     phi[0] = 1
@@ -127,9 +128,9 @@ def test_a_far_intercept_leaves_one_class_and_no_error(intercept: float) -> None
     """No overflow, no warning, whatever finite number it is."""
     for slope in ("decaying", [0, 0], [1e6] * 50):
         said = {"slope": slope, "intercept": intercept, "points": 2}
-        chosen = simulated.Parameters.model_validate(said)
-        facts = simulated.facts(chosen)
-        labels = simulated.clients(chosen, 50, np.random.default_rng(8))["label"]
+        chosen = simulated.CURVES.Parameters.model_validate(said)
+        facts = simulated.CURVES.facts(chosen)
+        labels = simulated.CURVES.clients(chosen, 50, np.random.default_rng(8))["label"]
         assert json.dumps(facts, allow_nan=False)
         if slope != [1e6] * 50:
             assert facts["bayes_error"] == 0
@@ -140,8 +141,8 @@ def test_the_law_changes_labels_and_nothing_else() -> None:
     """Curves are those of the default; spelt out, it gives the default's clients."""
     beta = simulated.BETA.tolist()
     default, spelt, other = (
-        simulated.clients(
-            simulated.Parameters.model_validate({"points": 5} | said),
+        simulated.CURVES.clients(
+            simulated.CURVES.Parameters.model_validate({"points": 5} | said),
             400,
             np.random.default_rng(9),
         )
@@ -154,12 +155,14 @@ def test_the_law_changes_labels_and_nothing_else() -> None:
 
 def test_facts_state_a_law_of_ones_own() -> None:
     """A report must say that it is not the published setting; the default says none."""
-    said = simulated.Parameters.model_validate({"slope": [0, 8, -8]})
-    (note,) = simulated.facts(said)["notes"]
+    said = simulated.CURVES.Parameters.model_validate({"slope": [0, 8, -8]})
+    (note,) = simulated.CURVES.facts(said)["notes"]
     assert "0, 8, -8; the intercept: 0.1" in note
-    spelt = simulated.Parameters(slope="decaying", intercept=0.1)
-    assert simulated.facts(spelt) == simulated.facts(simulated.Parameters())
-    assert simulated.facts(spelt)["notes"] == []
+    spelt = simulated.CURVES.Parameters(slope="decaying", intercept=0.1)
+    assert simulated.CURVES.facts(spelt) == simulated.CURVES.facts(
+        simulated.CURVES.Parameters()
+    )
+    assert simulated.CURVES.facts(spelt)["notes"] == []
 
 
 @pytest.mark.parametrize(
@@ -178,5 +181,5 @@ def test_facts_state_a_law_of_ones_own() -> None:
 def test_a_law_that_is_none_is_refused(said: dict[str, Any], message: str) -> None:
     """One message each, about what was meant: a word or a list."""
     with pytest.raises(ValidationError, match=message) as refused:
-        simulated.Parameters.model_validate(said)
+        simulated.CURVES.Parameters.model_validate(said)
     assert refused.value.error_count() == 1

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import chisquare, norm
 
-from curvote.data.simulation import simulated_classes as source
+from curvote.data.simulation import records
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -22,8 +22,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 def drawn(n: int = 50_000, **said: Any) -> Any:
     """Return parameters and that many clients."""
-    parameters = source.Parameters.model_validate(said)
-    return parameters, source.clients(parameters, n, np.random.default_rng(1))
+    parameters = records.CLASSES.Parameters.model_validate(said)
+    return parameters, records.CLASSES.clients(parameters, n, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("said", SETTINGS)
@@ -32,9 +32,9 @@ def test_the_bayes_error_is_what_the_regression_functions_leave(
 ) -> None:
     """A large mean of 1 - max eta and the errors of argmax eta agree (5 errors)."""
     parameters, table = drawn(**said)
-    facts = source.facts(parameters)
+    facts = records.CLASSES.facts(parameters)
     json.dumps(facts)
-    chances = source.eta(parameters, table["curve"])
+    chances = records.CLASSES.eta(parameters, table["curve"])
     wrong = chances.argmax(axis=1) != table["label"]
     for found in (1 - chances.max(axis=1), wrong):
         error = 5 * found.std() / np.sqrt(len(found)) + 2e-4
@@ -43,17 +43,17 @@ def test_the_bayes_error_is_what_the_regression_functions_leave(
 
 def test_two_classes_have_the_error_of_two_gaussians() -> None:
     """They are ``distance`` apart."""
-    assert source.bayes_error(2, 8, 3.0) == pytest.approx(norm.cdf(-1.5), abs=1e-4)
+    assert records.bayes_error(2, 8, 3.0) == pytest.approx(norm.cdf(-1.5), abs=1e-4)
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_means_are_corners_of_a_simplex_where_there_is_room(k: int) -> None:
     """All as far apart as is stated, around 0; with less room, in the root mean."""
-    assert pdist(source.class_means(k, 11, 6.0)) == pytest.approx(6.0)
-    few = source.class_means(k, 1, 6.0)
+    assert pdist(records.class_means(k, 11, 6.0)) == pytest.approx(6.0)
+    few = records.class_means(k, 1, 6.0)
     assert np.sqrt((pdist(few) ** 2).mean()) == pytest.approx(6.0)
     np.testing.assert_allclose(
-        source.class_means(k, 11, 6.0).mean(axis=0), 0, atol=1e-12
+        records.class_means(k, 11, 6.0).mean(axis=0), 0, atol=1e-12
     )
 
 
@@ -64,10 +64,10 @@ def test_records_follow_the_stated_law(said: dict[str, Any]) -> None:
     k, d = parameters.n_classes, parameters.d
     assert chisquare(np.bincount(table["label"], minlength=k)).pvalue > 1e-6
     centred = (
-        table["curve"] - source.class_means(k, d, parameters.distance)[table["label"]]
+        table["curve"] - records.class_means(k, d, parameters.distance)[table["label"]]
     )
     np.testing.assert_allclose(np.cov(centred.T), np.eye(d), atol=0.04)
-    bounds = source.facts(parameters)["features"]
+    bounds = records.CLASSES.facts(parameters)["features"]
     assert len(bounds) == d
     outside = np.abs(table["curve"]) > bounds[0]["upper"]
     assert outside.mean() < 1e-4

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
-from curvote.data.public import stroke
+from curvote.data.public.published_tables import STROKE
 from curvote.data.raw_files import read
 
 MIRROR = os.environ.get(raw_files.MIRROR)
-HEADER = ["id", *stroke.SCHEMA.names, "stroke"]
+HEADER = ["id", *STROKE.schema.names, "stroke"]
 INVENTED = "7,Male,54,0,1,Yes,Private,Rural,101.5,27.3,smokes,0"
 PERSON = dict(zip(HEADER, INVENTED.split(","), strict=True))
 
@@ -42,7 +42,7 @@ def write(folder: Path, *lines: str) -> dict[str, Path]:
 
 def load(paths: dict[str, Path], **said: Any) -> dict[str, Any]:
     """Return the clients of the file."""
-    return stroke.clients(stroke.Parameters(**said), paths)
+    return STROKE.clients(STROKE.Parameters(**said), paths)
 
 
 def test_text_becomes_alphabetical_codes(tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_the_body_mass_index_may_be_missing(
     clients = load(paths, missing=missing)
     assert clients["client_id"].tolist() == ids
     assert clients["curve"][:, 8].tolist() == masses
-    said = stroke.Parameters.model_validate({"missing": missing})
-    facts = stroke.facts(said, paths)
+    said = STROKE.Parameters.model_validate({"missing": missing})
+    facts = STROKE.facts(said, paths)
     assert facts["missing"]["counts"]["bmi"] == 1
     assert facts["rows"] == len(ids)
 
@@ -95,14 +95,14 @@ def test_the_id_tells_no_rows_apart(tmp_path: Path) -> None:
     paths = write(tmp_path, line(), line(id="8"), line(id="9", age="55"))
     assert load(paths)["client_id"].tolist() == [7, 9]
     assert load(paths, duplicates="keep")["client_id"].tolist() == [7, 8, 9]
-    facts = json.loads(json.dumps(stroke.facts(stroke.Parameters(), paths)))
+    facts = json.loads(json.dumps(STROKE.facts(STROKE.Parameters(), paths)))
     assert facts["duplicates"] == {"policy": "distinct", "rows": 3, "distinct": 2}
 
 
 def test_a_report_states_the_base_rate(tmp_path: Path) -> None:
     """One of four: saying 'no stroke' to all is right for 75 %."""
     ages = [line(id=str(i), age=str(i), stroke=str(int(i == 1))) for i in range(1, 5)]
-    facts = stroke.facts(stroke.Parameters(), write(tmp_path, *ages))
+    facts = STROKE.facts(STROKE.Parameters(), write(tmp_path, *ages))
     assert facts["counts"] == {"no stroke": 3, "stroke": 1}
     assert any("1 of 4" in note and "75.0%" in note for note in facts["notes"])
     assert all(feature["why"] for feature in facts["features"])
@@ -129,28 +129,28 @@ def test_a_report_states_the_base_rate(tmp_path: Path) -> None:
 def test_an_altered_copy_is_refused(bad: str, message: str) -> None:
     """The message names the line, the column and what stands there."""
     source = replace(raw_files.find("stroke"), rows=2, counts={"0": 2})
-    stroke.check(text(line(), line(id="8")).encode(), source)
+    STROKE.check(text(line(), line(id="8")).encode(), source)
     with pytest.raises(UserError) as error:
-        stroke.check(text(line(), bad).encode(), source)
+        STROKE.check(text(line(), bad).encode(), source)
     assert message in str(error.value)
 
 
 def test_only_the_body_mass_index_may_have_a_gap() -> None:
     """An empty cell is a gap as N/A is; any other column, or a renamed one, is not."""
     source = replace(raw_files.find("stroke"), rows=1, counts={"0": 1})
-    stroke.check(text(line(bmi="")).encode(), source)
+    STROKE.check(text(line(bmi="")).encode(), source)
     gaps = line(avg_glucose_level="N/A", age="")
     with pytest.raises(UserError, match="here age 1, avg_glucose_level 1"):
-        stroke.check(text(gaps).encode(), source)
+        STROKE.check(text(gaps).encode(), source)
     with pytest.raises(UserError, match="columns that are missing: 1"):
-        stroke.check(text(line()).replace("bmi", "BMI").encode(), source)
+        STROKE.check(text(line()).replace("bmi", "BMI").encode(), source)
 
 
 def test_a_wrong_configuration_is_refused() -> None:
     """Unknown keys and policies never reach a run."""
     for said in ({"missing": "mean"}, {"duplicates": "drop"}, {"groups": "id"}):
         with pytest.raises(ValidationError):
-            stroke.Parameters.model_validate(said)
+            STROKE.Parameters.model_validate(said)
 
 
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
@@ -158,17 +158,17 @@ def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """5110 persons, 249 strokes, 201 without BMI, 1544 unknown smokers, one Other."""
     found = raw_files.locate(tmp_path, "stroke", download=False)
     assert found
-    stroke.check(read(found.path), raw_files.find("stroke"))
+    STROKE.check(read(found.path), raw_files.find("stroke"))
     paths = {"stroke": found.path}
     clients = load(paths)
     assert np.bincount(clients["label"]).tolist() == [4861, 249]
     assert len(np.unique(clients["client_id"])) == 5110
     assert (clients["curve"][:, 9] == 0).sum() == 1544
     assert (clients["curve"][:, 0] == 2).sum() == 1
-    facts = stroke.facts(stroke.Parameters(), paths)
+    facts = STROKE.facts(STROKE.Parameters(), paths)
     assert facts["missing"]["counts"]["bmi"] == 201
     assert facts["duplicates"]["distinct"] == 5110
     assert any("95.1%" in note for note in facts["notes"])
-    assert stroke.size(stroke.Parameters()) == len(clients["label"])
+    assert STROKE.size(STROKE.Parameters()) == len(clients["label"])
     kept = load(paths, missing="drop")["label"]
-    assert stroke.size(stroke.Parameters(missing="drop")) == len(kept) == 4909
+    assert STROKE.size(STROKE.Parameters(missing="drop")) == len(kept) == 4909

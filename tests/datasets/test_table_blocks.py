@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.data.tables import schema, table, wide_rows
+from curvote.data.tables import schema, table
 from curvote.data.tables.cells import RepeatedRows
 
 POLICIES = [(d, m) for d in ("distinct", "keep") for m in ("centre", "drop")]
@@ -53,7 +53,7 @@ def test_blocks_change_nothing(
     asked, paths = parameters(duplicates=duplicates, missing=missing), write(tmp_path)
 
     def everything() -> list[Any]:
-        wide_rows._cached_survey.cache_clear()
+        table._cached_survey.cache_clear()
         facts, found = table.facts(asked, paths), table.clients(asked, paths)
         who = [part["client_id"] for part in table.members(asked, paths)]
         assert np.concatenate(who).tolist() == found["client_id"].tolist()
@@ -61,7 +61,7 @@ def test_blocks_change_nothing(
 
     whole = everything()
     monkeypatch.setattr(schema, "_ROWS", 3)
-    monkeypatch.setattr(wide_rows, "CLIENTS", 2)
+    monkeypatch.setattr(table, "CLIENTS", 2)
     assert everything() == whole
     assert all(len(p["label"]) <= 2 for p in table.pieces(asked, paths))
 

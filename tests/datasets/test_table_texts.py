@@ -209,10 +209,16 @@ AWAY = {"name": "remote", "points": 5}
 
 def test_remote_curves_have_listed_classes() -> None:
     """The short form is the list of two; `all` says nothing of records elsewhere."""
-    three = remote.Parameters.model_validate(AWAY | {"classes": ["a", "b", "c"]})
-    assert remote.facts(three)["classes"] == ["a", "b", "c"]
-    two = remote.Parameters.model_validate(AWAY | {"negative": "a", "positive": "b"})
-    assert remote.facts(two)["classes"] == list(remote.classes(two)) == ["a", "b"]
+    three = remote.CURVES.Parameters.model_validate(AWAY | {"classes": ["a", "b", "c"]})
+    assert remote.CURVES.facts(three)["classes"] == ["a", "b", "c"]
+    two = remote.CURVES.Parameters.model_validate(
+        AWAY | {"negative": "a", "positive": "b"}
+    )
+    assert (
+        remote.CURVES.facts(two)["classes"]
+        == list(remote.CURVES.classes(two))
+        == ["a", "b"]
+    )
     assert lookup.classes(AWAY | {"classes": ["a", "b", "c"]}) == ("a", "b", "c")
 
 
@@ -230,4 +236,4 @@ def test_remote_curves_have_listed_classes() -> None:
 def test_remote_classes_are_stated_once(said: dict[str, Any], message: str) -> None:
     """By one of the two ways."""
     with pytest.raises(ValidationError, match=message):
-        remote.Parameters.model_validate(AWAY | said)
+        remote.CURVES.Parameters.model_validate(AWAY | said)

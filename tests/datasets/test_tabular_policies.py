@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import reader
-from curvote.data.public.employee import one_hot
+from curvote.data.public.published_tables import one_hot
 from curvote.data.reader import Duplicates, Missing, PreparedTable, TableParameters
 from tests import tables
 from tests.tables import LIMITS, SCHEMA

@@ -64,7 +64,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "remote_labels": [LABELS, LABELS | {"categories": {"town": ["0", "1"]}}],
 }
 CASES = [(name, said) for name, sayings in SAID.items() for said in sayings]
-MODULES = {name: lookup.module(name) for name in registry.DATASETS}
+MODULES = {name: lookup.find_dataset(name) for name in registry.DATASETS}
 OWN = [name for name, module in MODULES.items() if getattr(module, "USER_FILE", False)]
 SIMULATED = [name for name, module in MODULES.items() if module.SIMULATED]
 PUBLISHED = [name for name in MODULES if name not in {*OWN, *SIMULATED}]

@@ -129,7 +129,7 @@ def test_the_second_round_speaks_in_the_coordinates_of_the_first(
 
     monkeypatch.setattr(DirectionReporter, "release", kept)
     monkeypatch.setattr(
-        "curvote.systems.direct.stages.estimate_whitening", lambda *_: made
+        "curvote.learning.directions.estimate_whitening", lambda *_: made
     )
     x, y = vectors(100)
     DirectClassifier(arm="two", random_state=0).fit(x, y)

@@ -28,8 +28,8 @@ CELL = Cell.from_mapping({"protocol": "mrma", "epsilon": 4.0, "learner": "centro
 
 def some_clients(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return simulated curves and labels 0 and 1."""
-    drawn = simulated.clients(
-        simulated.Parameters(points=20), n, np.random.default_rng(seed)
+    drawn = simulated.CURVES.clients(
+        simulated.CURVES.Parameters(points=20), n, np.random.default_rng(seed)
     )
     return drawn["curve"], drawn["label"]
 

@@ -12,7 +12,7 @@ import skops.io
 from sklearn.base import BaseEstimator
 
 from curvote.cli import app
-from curvote.cli import utility_model as models
+from curvote.cli import utility as models
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from tests.asked_utility import ASK, QUICK, folder, run

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.mechanisms.alibi import Alibi
 from curvote.systems.labels.codes.encoders import (
     CANDIDATES,
     accuracy_ceiling,
@@ -20,7 +22,6 @@ from curvote.systems.labels.codes.encoders import (
     mechanism_name,
     retention,
     signal_ratio,
-    soft_label_statistics,
 )
 
 EPSILONS = (0.01, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -144,6 +145,41 @@ def test_auto_takes_the_largest_signal_and_few_bytes():
         assert sizes[name] == min(sizes.values())
     assert best_encoder(2, 1.0) == best_encoder(100, 1.0) == "subset_selection"
     assert best_encoder(100, 10.0) == "k_rr"
+
+
+class SoftLabels(NamedTuple):
+    """Statistics of soft labels of `alibi`: of one of them, and of the mean of k.
+
+    ``label_weight`` and ``other_weight`` are the mean weights (29) of the label and of
+    another class, ``bound`` is the mean of (30) on ``label_weight``, and ``right`` how
+    often the mean of k soft labels of one class is largest there: (30) does not bound
+    that.
+    """
+
+    label_weight: float
+    other_weight: float
+    bound: float
+    k: int
+    right: float
+
+
+def soft_label_statistics(
+    n_classes: int, epsilon: float, k: int, means: int, seed: int = 0
+) -> SoftLabels:
+    """Return statistics of ``means`` times ``k`` drawn soft labels of one class."""
+    mechanism = Alibi(epsilon=epsilon, n_classes=n_classes)
+    labels = np.zeros(k * means)
+    outputs = mechanism.randomize(labels, SeededEntropy(seed))
+    soft = mechanism.soft(outputs)
+    above = np.count_nonzero(outputs[:, 1:] >= outputs[:, :1], axis=1)
+    averaged = soft.reshape(means, k, n_classes).mean(axis=1)
+    return SoftLabels(
+        label_weight=float(soft[:, 0].mean()),
+        other_weight=float(soft[:, 1:].mean()),
+        bound=float((1 / np.maximum(above, 1)).mean()),
+        k=k,
+        right=float((averaged.argmax(axis=1) == 0).mean()),
+    )
 
 
 def test_30_speaks_of_one_soft_label_and_not_of_the_mean_of_many():

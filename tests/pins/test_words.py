@@ -13,6 +13,7 @@ import pytest
 from curvote.chain.lookup import all_systems
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.system import System
+from curvote.data.lookup import find_dataset
 from curvote.data.registry import DATASETS
 from curvote.learning.learners.registry import LEARNERS
 from curvote.mechanisms.registry import MECHANISMS
@@ -88,10 +89,7 @@ def _below(part: Any, known: Any, place: str) -> Iterator[tuple[str, list[str]]]
 
 def parameters() -> dict[str, list[str]]:
     """Return what `source:` may say, by data set."""
-    return {
-        name: list(import_module(module).Parameters.model_fields)
-        for name, module in DATASETS.items()
-    }
+    return {name: list(find_dataset(name).Parameters.model_fields) for name in DATASETS}
 
 
 def signatures() -> dict[str, str]:
@@ -117,7 +115,7 @@ def _parameter(one: inspect.Parameter) -> str:
 # Packages that nobody outside names, where they were when this was recorded.
 INTERNAL = {
     "labels.learners": "systems.labels.learners",
-    "labels.neural": "systems.labels.neural",
+    "labels.neural": "labels.neural",
     "server.learners": "learning.learners",
     "transfer.forms": "systems.transfer.method.forms",
 }

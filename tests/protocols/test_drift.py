@@ -10,7 +10,7 @@ import pytest
 
 from curvote.advise.mrma import pointwise_utility, total_variation
 from curvote.base.privacy import label_budget_share
-from curvote.data.simulation.uniform import positive_probability
+from curvote.data.simulation.records import positive_probability
 from curvote.pipeline.run.results import mean_scores
 from curvote.systems.mrma.stages import label_agreement, outside_share
 from tests import plain

@@ -70,7 +70,7 @@ def test_its_figures_are_drawn(data: PageData, name: str, narrow: bool) -> None:
     """Twice the same bytes; the words for who cannot see it name every encoder."""
     first = figures.draw_figure(data, name, "svg", narrow=narrow)["svg"]
     assert first == figures.draw_figure(data, name, "svg", narrow=narrow)["svg"]
-    assert section(data, name).alt
+    assert section(data, name).alt_text
     assert section(data, "by_classes").encoders == ["auto", "rr"]
 
 

@@ -15,9 +15,8 @@ from typer.testing import CliRunner, Result
 from curvote.base.errors import UserError
 from curvote.cli.commands.runs import reproduce
 from curvote.data.raw_files import Source
-from curvote.papers.evidence import Evidence
-from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
-from curvote.papers.mrma.entries import agreement, laid_out
+from curvote.papers.mrma.entries import REPRODUCTIONS, agreement, comparison, laid_out
+from curvote.papers.reproduction import Evidence
 from curvote.papers.rows import COLUMNS
 from tests.reproduce_rows import row, summaries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
-from curvote.data.lookup import module
+from curvote.data.lookup import find_dataset
 from curvote.toy.tables import CLASSES, PARTIES
 
 
@@ -19,7 +19,7 @@ def gather(context: StageContext) -> Rows:
     source, sizes = context.params["source"], context.params["parties"]
     counts = [sizes[name] for name in PARTIES]
     rng = context.generator("simulate")
-    dataset = module(source["name"])
+    dataset = find_dataset(source["name"])
     parameters = dataset.Parameters.model_validate(source)
     curves = dataset.clients(parameters, sum(counts), rng)["curve"]
     slopes = curves[:, -1] - curves[:, 0]

@@ -1,7 +1,5 @@
 """Gallery of broken twins by name; a new fault is a twin in this folder and a line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,15 +24,9 @@ from curvote.mechanisms.factory import names
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import ClientData, Message
-from curvote.systems.cells.messages import (
-    COUNTS_ANSWER,
-    Answer,
-    answer_mechanism,
-    true_answers,
-)
+from curvote.systems.cells import messages as cells
 from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.labels import audit
-from curvote.systems.labels.audit import label_subject
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.systems.transfer.audit import subject as transfer
 from curvote.wire.task import Task
@@ -203,7 +195,7 @@ class GradientUnclipped(Gradient):
         return {"gradient": noised * np.maximum(length, 1)[:, None]}
 
 
-class BinsFromData(Answer):
+class BinsFromData(cells.Answer):
     """Puts the edges of bins at the clients' own quantiles, which nobody hid."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
@@ -215,7 +207,7 @@ class BinsFromData(Answer):
         return super().draw(replace(task, params=params), data, entropy)
 
 
-class TwoFeatures(Answer):
+class TwoFeatures(cells.Answer):
     """Asks each client about two numbers, with the whole budget for each."""
 
     def max_privacy_loss(self, task: Task) -> float:
@@ -225,8 +217,10 @@ class TwoFeatures(Answer):
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return an answer to one question, and one to the question after it."""
         columns = super().draw(task, data, entropy)
-        truth = true_answers(task, data, _next_question(task, columns["question"]))
-        second = answer_mechanism(task).randomize(truth, entropy)
+        truth = cells.true_answers(
+            task, data, _next_question(task, columns["question"])
+        )
+        second = cells.answer_mechanism(task).randomize(truth, entropy)
         return {**columns, "second": second}
 
     def log_ratio(
@@ -258,7 +252,7 @@ def _mechanism_twin(
 def _message_twin(message: Any, protocol: str, n_classes: int = 2) -> Twin:
     def make(epsilon: float) -> Broken:
         task = example_task(protocol, message.name, epsilon, n_classes)
-        subject_kind = label_subject if message.per_record else record_subject_of
+        subject_kind = audit.label_subject if message.per_record else record_subject_of
         return replace(subject_kind(task), message=message)
 
     return make
@@ -289,8 +283,8 @@ class Doubled(MechanismSubject):
 EPSILON = 0.5
 FIVE = 5  # classes of a code
 _COUNTED: dict[str, Any] = {
-    "what": COUNTS_ANSWER.what,
-    "nominal_partitions": COUNTS_ANSWER.nominal_partitions,
+    "what": cells.COUNTS_ANSWER.what,
+    "nominal_partitions": cells.COUNTS_ANSWER.nominal_partitions,
 }
 TWINS: Mapping[str, Twin] = {
     "sensitivity_halved": _mechanism_twin(mechanisms.SensitivityHalved),

@@ -1,7 +1,5 @@
 """Broken twins of mechanisms: noise, thresholds, records and rare paths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,14 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms import exact
+from curvote.mechanisms import duchi, exact, frequency_oracles, piecewise, privunit
 from curvote.mechanisms.coordinates import PerCoordinate
-from curvote.mechanisms.duchi import Duchi
-from curvote.mechanisms.frequency_oracles import SubsetSelection, UnarySymmetric
 from curvote.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curvote.mechanisms.laplace import Laplace
-from curvote.mechanisms.piecewise import Piecewise
-from curvote.mechanisms.privunit import PrivUnit
 from curvote.mechanisms.randomized_response import BinaryRR, RRWithPrior
 
 ECHO_BITS = 10
@@ -125,7 +119,7 @@ class OffByOneComparison(BinaryRR):
         return np.where(words <= np.uint64(self.threshold), values, -values)
 
 
-class UnaryFullEpsilon(UnarySymmetric):
+class UnaryFullEpsilon(frequency_oracles.UnarySymmetric):
     """Spends the full epsilon on each bit; two labels differ in two bits."""
 
     def __init__(self, *, epsilon: float, n_classes: int) -> None:
@@ -133,7 +127,7 @@ class UnaryFullEpsilon(UnarySymmetric):
         self.epsilon = epsilon
 
 
-class SubsetWithLabel(SubsetSelection):
+class SubsetWithLabel(frequency_oracles.SubsetSelection):
     """Always reports a set that holds the true label."""
 
     def _draw_rows(self, labels: exact.Labels, entropy: Entropy) -> exact.Bits:
@@ -280,7 +274,7 @@ class OneNoiseForTwo(PerCoordinate):
         return _on_grid(values) + noise
 
 
-class CoarseThreshold(Piecewise):
+class CoarseThreshold(piecewise.Piecewise):
     """Settles the side by the upper 32 bits of a word."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
@@ -291,7 +285,7 @@ class CoarseThreshold(Piecewise):
         return super()._draw(values, Upper())
 
 
-class CoarseRounding(Duchi):
+class CoarseRounding(duchi.Duchi):
     """Rounds to a sign by 12 bits of a word, where the grid has 21."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
@@ -302,7 +296,7 @@ class CoarseRounding(Duchi):
         return np.where(positive == keeps_sign, self.largest, -self.largest)
 
 
-class HalvedThreshold(PrivUnit):
+class HalvedThreshold(privunit.PrivUnit):
     """Keeps candidates outside the cap half as often as it should: ln 2 too much."""
 
     def __init__(self, *, epsilon: float, d: int) -> None:

@@ -1,7 +1,5 @@
 """Broken twins of releases: faults in a command's process, tables that tell."""
 
-from __future__ import annotations
-
 import os
 import time
 import zlib
@@ -16,32 +14,15 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.command_release import (
-    CommandRelease,
-    HospitalRelease,
-    LabelRelease,
-    Plant,
-    command_release,
-)
-from curvote.audit.release import (
-    People,
-    Release,
-    ReleaseOutcome,
-    TableRelease,
-    table_release,
-)
-from curvote.base.entropy import (
-    Entropy,
-    SeededEntropy,
-    SystemEntropy,
-    Words,
-    random_permutation,
-)
+from curvote.audit import command_release as commands
+from curvote.audit import release as tables
+from curvote.audit.release import People, Release, ReleaseOutcome
+from curvote.base import entropy
+from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy, Words
 from curvote.checks.word_checks import Tape, play_tape
 from curvote.client import consent
 from curvote.ledger import session
-from curvote.wire import envelope
-from curvote.wire.strict_json import canonical_json
+from curvote.wire import envelope, strict_json
 
 # One release by each command; a registry's is seen in a few records.
 COMMANDS: Mapping[str, str] = {
@@ -126,7 +107,7 @@ _FAULTS: Mapping[str, Callable[[int], Any]] = {
     "beside": _extra_field,
     # Texts have their natural length.
     "unpadded": lambda seed: mock.patch.object(
-        envelope, "_pad_content", canonical_json
+        envelope, "_pad_content", strict_json.canonical_json
     ),
     "anew": _overwrite_envelope,
     "early": _draw_before_check,
@@ -137,9 +118,9 @@ def _people_seed(people: People) -> int:
     return zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
 
 
-def _record_seed(release: CommandRelease, people: People) -> Plant:
+def _record_seed(release: commands.CommandRelease, people: People) -> commands.Plant:
     """Return a seed by the public name of a record or hospital."""
-    if not isinstance(release, LabelRelease | HospitalRelease):
+    if not isinstance(release, commands.LabelRelease | commands.HospitalRelease):
         return "seeded", _people_seed(people)
     named = [i.record or i.server for i in release.invitations_for(people)]
     return "seeded", zlib.crc32(repr(named).encode())
@@ -149,16 +130,20 @@ def command_twins() -> dict[str, Callable[[float], Release]]:
     """Return the twins by name."""
 
     def make_twin(
-        command: str, plant: Callable[[CommandRelease, People], Plant], epsilon: float
+        command: str,
+        plant: Callable[[commands.CommandRelease, People], commands.Plant],
+        epsilon: float,
     ) -> Release:
-        honest = command_release(COMMANDS[command], epsilon)
+        honest = commands.command_release(COMMANDS[command], epsilon)
         return replace(honest, plant=plant, sizes=FEW.get(command, honest.sizes))
 
-    def by_task(release: CommandRelease, people: People) -> Plant:
+    def by_task(release: commands.CommandRelease, people: People) -> commands.Plant:
         del people
         return "seeded", int(release.task.digest()[:16], 16)
 
-    def by_people(name: str, release: CommandRelease, people: People) -> Plant:
+    def by_people(
+        name: str, release: commands.CommandRelease, people: People
+    ) -> commands.Plant:
         del release
         return name, _people_seed(people)
 
@@ -185,18 +170,20 @@ Order = Callable[[People], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TableTwin(TableRelease):
+class TableTwin(tables.TableRelease):
     """A table with words from ``words``, and its order from ``arranged``."""
 
     words: Source = lambda release, people: SystemEntropy()
-    arranged: Order = lambda people: random_permutation(len(people), SystemEntropy())
+    arranged: Order = lambda people: entropy.random_permutation(
+        len(people), SystemEntropy()
+    )
     telling: bool = False
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
         """Release with the twin's words and order."""
         with play_tape(tape, world=world):
-            entropy = self.words(self, people)
-            columns = self.message.draw(self.task, self.client_data(people), entropy)
+            source, data = self.words(self, people), self.client_data(people)
+            columns = self.message.draw(self.task, data, source)
             table, order = self.to_table(columns), self.arranged(people)
         rows = {name: values[order] for name, values in table.items()}
         facts = {"form": sorted(rows)}
@@ -273,7 +260,7 @@ def _label_order(people: People) -> NDArray[np.int64]:
 
 
 def _partial_shuffle(people: People) -> NDArray[np.int64]:
-    shuffled = random_permutation(len(people), SystemEntropy())
+    shuffled = entropy.random_permutation(len(people), SystemEntropy())
     return np.arange(len(people)) if len(people) <= 5 else shuffled
 
 
@@ -292,7 +279,10 @@ def table_twins() -> dict[str, Callable[[float], Release]]:
     """Return the twins by name."""
 
     def make_twin(changes: dict[str, Any], epsilon: float) -> Release:
-        honest, sizes = table_release("table.mrma.report", epsilon), (1, 5, 17, 2000)
+        honest, sizes = (
+            tables.table_release("table.mrma.report", epsilon),
+            (1, 5, 17, 2000),
+        )
         facts = vars(honest) | {"sizes": sizes, "params": {"rows": sizes}}
         return TableTwin(**facts | changes)
 

@@ -25,22 +25,13 @@ from curvote.base.text import normalise_id
 from curvote.client import consent, table
 from curvote.client.table import Form, OwnerRecord, TableRecords
 from curvote.flows.lines import ask_consent
-from curvote.ledger import places, session
+from curvote.ledger import places, register, session
 from curvote.ledger.account import Account, refuse_new_ids
 from curvote.ledger.book import Ledger
-from curvote.ledger.register import open_books
-from curvote.ledger.session import Books
-from curvote.messages.answer import (
-    answer_about_record,
-    answer_task,
-    check_invitation,
-    describe_answer,
-    validate_task,
-)
+from curvote.messages import answer as answers
+from curvote.messages.answer import answer_about_record, answer_task, describe_answer
 from curvote.messages.message import ClientData, message_of, payload_at
 from curvote.wire import envelope, signing, strict_json
-from curvote.wire.envelope import Invitation
-from curvote.wire.signing import SignedTask
 from curvote.wire.task import AnyTask
 
 
@@ -138,7 +129,7 @@ class RecordTable:
     """The records of a named server, from a table that is checked at once."""
 
     task: Any
-    invitation: Invitation
+    invitation: envelope.Invitation
     path: Path
     form: Form
     new_people: bool = False
@@ -185,7 +176,7 @@ class RecordTable:
 
 
 def ledger_facts(
-    task: AnyTask, invitation: Invitation, n: int
+    task: AnyTask, invitation: envelope.Invitation, n: int
 ) -> dict[str, str | float]:
     """Return the ledger's facts of a release by a named record or sender."""
     if invitation.record is not None:
@@ -203,7 +194,7 @@ class ServerQuestion:
     task: AnyTask
     server: str
     seal_to: str | None
-    invitation: Invitation
+    invitation: envelope.Invitation
 
     @classmethod
     def from_files(
@@ -268,7 +259,7 @@ class AnsweringOwner:
 
         ``hold`` returns what the message is about; it is called where one is drawn.
         """
-        with open_books(self.ledger, places.register_path()) as opened:
+        with register.open_books(self.ledger, places.register_path()) as opened:
             ledger, _ = opened
             owner_account = self.settled_account(opened, question.server)
             task, invited = question.task, question.invitation
@@ -325,7 +316,7 @@ class AnsweringOwner:
                 done["notes"] = [*draw.record_held.notes]
             return done
 
-    def settled_account(self, opened: Books, server: str) -> Account:
+    def settled_account(self, opened: session.Books, server: str) -> Account:
         """Recover interrupted releases; return the account's state since then."""
         ledger, _ = opened
         session.recover_releases(opened, self.outbox)
@@ -418,18 +409,18 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
     return form_found
 
 
-def read_signed_task(path: Path) -> SignedTask:
+def read_signed_task(path: Path) -> signing.SignedTask:
     """Return the signed document in a file, without validating its task."""
     with errors_in_file(path):
         return signing.open_signed(_read_bytes(path, signing.LARGEST))
 
 
 def validated_task_in(
-    path: Path, signed_document: SignedTask, server: str | None = None
+    path: Path, signed_document: signing.SignedTask, server: str | None = None
 ) -> AnyTask:
     """Return the validated task of a signed document that stands in a file."""
     with errors_in_file(path):
-        return validate_task(signed_document.document["task"], server)
+        return answers.validate_task(signed_document.document["task"], server)
 
 
 def refuse_command(path: Path, task: AnyTask) -> NoReturn:
@@ -439,10 +430,10 @@ def refuse_command(path: Path, task: AnyTask) -> NoReturn:
 
 
 def check_invitation_fits(
-    task: AnyTask, signed_document: SignedTask, invited: Invitation
+    task: AnyTask, signed_document: signing.SignedTask, invited: envelope.Invitation
 ) -> None:
     """Refuse an invitation to another task, server or key."""
-    check_invitation(task, invited)
+    answers.check_invitation(task, invited)
     server = signed_document.fingerprint
     if invited.signer not in {None, server}:
         raise UserError(
@@ -452,7 +443,7 @@ def check_invitation_fits(
     invited.refuse_other_key(signed_document.document["seal_to"])
 
 
-def read_invitation(path: Path) -> Invitation:
+def read_invitation(path: Path) -> envelope.Invitation:
     """Return the invitation in a file."""
     with errors_in_file(path):
         text = _read_bytes(path, envelope.LARGEST_ENVELOPE)
@@ -461,7 +452,7 @@ def read_invitation(path: Path) -> Invitation:
                 "several invitations; each is for one. Give a file of your line alone."
             )
         written = strict_json.parse_json(text, envelope.LARGEST_ENVELOPE)
-        return Invitation.from_json(written)
+        return envelope.Invitation.from_json(written)
 
 
 @contextmanager

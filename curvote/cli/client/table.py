@@ -20,11 +20,8 @@ from curvote.cli.client.answer import AnsweringOwner, errors_in_file
 from curvote.client import consent
 from curvote.client import table as forms
 from curvote.client.table import Form, TableLabels
-from curvote.ledger import places
+from curvote.ledger import book, places, register, session
 from curvote.ledger.account import Account, refuse_new_ids
-from curvote.ledger.book import Ledger
-from curvote.ledger.register import open_books
-from curvote.ledger.session import Answer, find_release, latest_number, release_messages
 from curvote.messages.answer import answer_about_record, describe_answer
 from curvote.messages.message import message_of
 from curvote.wire import envelope, strict_json
@@ -89,7 +86,7 @@ class TableAnswers:
 
     task: AnyTask
     labels: TableLabels
-    answers: Sequence[Answer]
+    answers: Sequence[session.Answer]
     released_earlier: int
     without_row: int
     uninvited: int
@@ -107,7 +104,7 @@ class TableAnswers:
             notes_found.append(f"{self.without_row} {words}")
         return notes_found
 
-    def about(self, ledger: Ledger, account: Account) -> Account:
+    def about(self, ledger: book.Ledger, account: Account) -> Account:
         """Return the account about the records; UserError: an own-record ledger."""
         consent.refuse_personal_ledger(account)
         sender = account.sender_name or account.name
@@ -130,7 +127,7 @@ def answer_table(
 ) -> dict[str, Any]:
     """Release at most once for each record of a table; return a summary."""
     task, classes = questions.task, questions.task.classes
-    with open_books(owner.ledger, places.register_path()) as opened:
+    with register.open_books(owner.ledger, places.register_path()) as opened:
         ledger, _ = opened
         account = owner.settled_account(opened, questions.server)
         consent.refuse_other_classes(owner.classes, classes)
@@ -146,7 +143,7 @@ def answer_table(
             if not new_people:
                 refuse_new_ids(ledger, labels.records)
             settle = owner.agree(answers, about, task, questions.server).write
-        release_messages(
+        session.release_messages(
             answers.answers,
             task=task,
             books=opened,
@@ -175,7 +172,7 @@ def answer_table(
 
 def _prepare_answers(
     owner: AnsweringOwner,
-    ledger: Ledger,
+    ledger: book.Ledger,
     questions: TableQuestions,
     labels: TableLabels,
 ) -> TableAnswers:
@@ -184,15 +181,15 @@ def _prepare_answers(
     for (name, invitation), place in zip(invited, labels.places.tolist(), strict=True):
         if invitation is None:
             continue
-        last_number = latest_number(ledger, questions.task, name)
+        last_number = session.latest_number(ledger, questions.task, name)
         number = last_number + 1 if owner.anew else max(last_number, 1)
-        if find_release(ledger, questions.task, name, number):
+        if session.find_release(ledger, questions.task, name, number):
             before += 1
             continue
         draw = partial(
             answer_about_record, questions.task, str(invitation.record), place, entropy
         )
-        answers.append(Answer(draw, invitation, name, number, [name]))
+        answers.append(session.Answer(draw, invitation, name, number, [name]))
     with_row = len(answers) + before
     if not with_row:
         raise UserError("no record of the table has an invitation to this task.")

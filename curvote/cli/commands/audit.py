@@ -13,7 +13,7 @@ from curvote.cli import terminal
 from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
-    from curvote.audit.verdict import Audited
+    from curvote.audit import verdict
     from curvote.checks.subject import Row, SentSubject
 
 
@@ -51,7 +51,6 @@ def audit(
 ) -> None:
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
     from curvote.audit import choice, verdict
-    from curvote.audit.verdict import run_parallel
 
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     if out is None:
@@ -63,11 +62,11 @@ def audit(
     sent_subjects = (
         _message_subjects(find_project(project), pipeline) if pipeline else []
     )
-    subjects: list[tuple[Audited, int]] = [
+    subjects: list[tuple[verdict.Audited, int]] = [
         (subject, samples) for subject in sent_subjects
     ]
     subjects += shipped_jobs
-    results = run_parallel(subjects, seed, workers or -1)
+    results = verdict.run_parallel(subjects, seed, workers or -1)
     rows = list(_with_progress(results, len(subjects)))
     if pipeline:
         from curvote.pipeline.run.audit_tasks import save_verdicts

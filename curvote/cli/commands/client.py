@@ -246,14 +246,12 @@ def label(
     as_json: Json = False,
 ) -> None:
     """Release one noised code of a public record's label: yours, or each of a table."""
-    from curvote.cli.client.answer import AnsweringOwner
+    from curvote.cli.client.answer import AnsweringOwner, OwnLabel, ServerQuestion
 
     owner = AnsweringOwner.from_options(
         ledger, outbox, classes, anew=new_release, yes=yes
     )
     if invitation and label is not None and not (table or invitations):
-        from curvote.cli.client.answer import OwnLabel, ServerQuestion
-
         question = ServerQuestion.from_files(task, invitation, None, per_record=True)
         record = str(question.invitation.record)
         own_label = OwnLabel(question.task, record, label)

@@ -79,8 +79,17 @@ def fetch(
         if accept_sha256:
             accepted = raw_files.accept_edition(root, file_name, accept_sha256, file)
         _print_file(raw_files.adopt(root, file_name, file) if file else accepted)
-    else:
-        _fetch_files(root, names)
+    else:  # as many as possible, then the reasons of those that failed
+        problems: list[Problem] = []
+        for file_name in names:
+            try:
+                raw_file = raw_files.locate(root, file_name)
+            except UserError as error:
+                problems += error.problems
+            else:
+                _print_file(raw_file)
+        if problems:
+            raise UserError.several(problems)
 
 
 @app.command()
@@ -109,12 +118,12 @@ def show(
 
     place = find_project(project, starter=True)
     root = place.root
-    module = card.published_module(name, root)
-    parameters = module.Parameters()
-    files = _local_files(root, module.files(parameters))
+    dataset = card.published_dataset(name, root)
+    parameters = dataset.Parameters()
+    files = _local_files(root, dataset.files(parameters))
     paths = {file_name: raw_file.path for file_name, raw_file in files.items()}
-    facts = module.facts(parameters, paths)
-    columns = module.clients(parameters, paths)
+    facts = dataset.facts(parameters, paths)
+    columns = dataset.clients(parameters, paths)
     data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
     figures = [
         str(path) for path in card.draw_card(data_card, columns, place.reports / "data")
@@ -153,24 +162,8 @@ def _file_names(root: Path, name: str) -> list[str]:
         return [name]
     if all(source.dataset != name for source in catalogue.values()):
         return []
-    module = lookup.module(name)
-    return list(module.files(module.Parameters()))
-
-
-def _fetch_files(root: Path, names: Sequence[str]) -> None:
-    """Fetch as many files as possible, then report those that failed."""
-    from curvote.data import raw_files
-
-    problems: list[Problem] = []
-    for name in names:
-        try:
-            raw_file = raw_files.locate(root, name)
-        except UserError as error:
-            problems += error.problems
-        else:
-            _print_file(raw_file)
-    if problems:
-        raise UserError.several(problems)
+    dataset = lookup.find_dataset(name)
+    return list(dataset.files(dataset.Parameters()))
 
 
 def _print_file(raw_file: RawFile | None) -> None:

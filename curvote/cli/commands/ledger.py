@@ -192,16 +192,15 @@ def export(
 ) -> None:
     """Write one row for each client and release."""
     from curvote.base import validate
-    from curvote.pipeline.release.ledger_report import WRITERS
-    from curvote.pipeline.release.ledger_report import export_ledger as write
+    from curvote.pipeline.release import ledger_report
 
     ending = out.suffix.removeprefix(".") if out else ""
-    kind = kind or (ending if ending in WRITERS else "csv")
-    validate.one_of(WRITERS, format=kind)
+    kind = kind or (ending if ending in ledger_report.WRITERS else "csv")
+    validate.one_of(ledger_report.WRITERS, format=kind)
     if kind == "parquet" and out is None:
         raise UserError("--format parquet needs --out: a terminal cannot show it.")
     with _open_ledger(project, ledger) or nullcontext() as book:
-        write(book, kind, out)
+        ledger_report.export_ledger(book, kind, out)
 
 
 @app.command("raise-cap")

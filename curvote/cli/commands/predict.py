@@ -133,8 +133,7 @@ def _predict_table(path: Path, model: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from curvote.base import table_file
-    from curvote.base.warning_filters import FILTERS
+    from curvote.base import table_file, warning_filters
 
     form = getattr(model, "form", None)
     frame = form.file(path) if form else table_file.read_table(path)
@@ -152,7 +151,7 @@ def _predict_table(path: Path, model: Any) -> pd.DataFrame:
         values = table_file.read_numbers(frame, present, problems)
         inputs = pd.DataFrame(values, columns=present)
     problems.check()
-    with FILTERS, warnings.catch_warnings(record=True) as heard:
+    with warning_filters.FILTERS, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", UserWarning)
         answers = model.predict(inputs)
     for warning_heard in heard:

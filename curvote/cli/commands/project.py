@@ -273,8 +273,7 @@ def _print_status(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 def health(
     max_age: Annotated[
-        str | None,
-        typer.Option(help="How old a last success may be: 90m, 2h, 7d."),
+        str | None, typer.Option(help="How old a last success may be: 90m, 2h, 7d.")
     ] = None,
     as_json: Json = False,
     project: ProjectOption = None,

@@ -1,7 +1,5 @@
 """The commands on runs, and those that run papers' pipelines or a schedule."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Annotated, Any
 

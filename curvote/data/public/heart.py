@@ -15,12 +15,6 @@ from pydantic_core import PydanticCustomError
 
 from curvote.data import reader
 from curvote.data.columns import ClientColumns, Feature, Paths
-from curvote.data.reader import (
-    PreparedTable,
-    PublishedTable,
-    TableParameters,
-    TableSchema,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +66,7 @@ ALLOWED = {f.name: (float(f.lower), float(f.upper)) for f in FEATURES if f.integ
     "thalach": (0.0, 350.0),
     "oldpeak": (-20.0, 20.0),
 }
-_FILE = TableSchema(
+_FILE = reader.TableSchema(
     features=FEATURES,
     label="num",
     labels={str(num): int(num > 0) for num in range(5)},
@@ -103,7 +97,7 @@ _SPECIAL: dict[Hospital, str] = {
 }
 
 
-class Parameters(TableParameters):
+class Parameters(reader.TableParameters):
     """Settings of ``source:``: hospitals, and which rows become clients.
 
     ``complete_with_restecg`` keeps the rows in which the seven features and restecg
@@ -136,7 +130,7 @@ class _HospitalCounts:
     distinct: int
 
 
-class _Heart(PublishedTable[Parameters]):
+class _Heart(reader.PublishedTable[Parameters]):
     title = "Heart disease at four hospitals (UCI)"
     schema, allowed = _CLIENT, ALLOWED
 
@@ -164,14 +158,14 @@ class _Heart(PublishedTable[Parameters]):
         group = np.searchsorted(named, columns["client_id"] // STRIDE)
         return columns | {"group": group.astype(np.int64)}
 
-    def layout(self, file: str) -> TableSchema:
+    def layout(self, file: str) -> reader.TableSchema:
         """Return the layout of one file; Hungary says only whether there is disease."""
         presence_only = file == "heart-hungarian"
         return replace(_FILE, labels={"0": 0, "1": 1}) if presence_only else _FILE
 
     def _load_patients(
         self, parameters: Parameters, paths: Paths
-    ) -> tuple[PreparedTable, list[_HospitalCounts]]:
+    ) -> tuple[reader.PreparedTable, list[_HospitalCounts]]:
         """Return the clients; rows repeat where all 14 columns do, in one hospital."""
         import pandas as pd
 

@@ -1,18 +1,21 @@
-"""Published image collections: classes, parts, and the idx and CIFAR file formats.
+"""Published image collections: classes and parts of MNIST, Fashion-MNIST, zip codes.
 
 An image is a vector of grey or colour values with public bounds. The unit of privacy is
-one image.
+one image. MNIST has handwritten digits: LeCun, Bottou, Bengio, Haffner (1998),
+Gradient-based learning applied to document recognition, Proc. IEEE 86(11), 2278-2324.
+Fashion-MNIST has clothes and shoes: Xiao, Rasul, Vollgraf (2017), Fashion-MNIST: a
+novel image dataset for benchmarking machine learning algorithms, arXiv 1708.07747. The
+zip-code digits of *The Elements of Statistical Learning* were scanned by the US Postal
+Service (Le Cun et al. 1990, NIPS 2).
 """
 
 from __future__ import annotations
 
 import io
-import tarfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +26,9 @@ from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.data import columns, raw_files, reader
-from curvote.data.columns import (
-    DISTINCT_CLASSES,
-    ClientColumns,
-    Feature,
-    Paths,
-    Split,
-    all_classes,
-    check_one_way,
-)
+from curvote.data.columns import ClientColumns, Paths
 from curvote.data.raw_files import Source, read
+from curvote.data.tables.schema import EXAMPLES
 
 Part = Literal["train", "test"]
 PARTS: dict[str, tuple[Part, ...]] = {
@@ -51,20 +47,17 @@ class ImageParameters(Strict):
     """
 
     part: Literal["train", "test", "both"] = "both"
-    split: Split | None = None
+    split: columns.Split | None = None
     side: WholeNumber | None = None
 
     @field_validator("split")
     @classmethod
-    def _check_split(cls, split: Split | None, info: ValidationInfo) -> Split | None:
+    def _check_split(
+        cls, split: columns.Split | None, info: ValidationInfo
+    ) -> columns.Split | None:
         if split and info.data.get("part") != "both":
             raise PydanticCustomError("part", "it needs both parts: leave part out")
         return split
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Return the publisher's numbers of the classes, in the pipeline's order."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,32 +69,43 @@ class Images:
     ids: NDArray[np.int64]
 
 
-Names = Callable[[Any, Part], tuple[str, ...]]
-Counts = Callable[[Any, Part], Mapping[str, int] | None]
-
-
-@dataclass(frozen=True)
-class Edition:
+class ImageSet:
     """An image collection: its classes, pixels and bounds, and part reader.
 
-    ``class_names`` names the classes by the publisher's numbers. ``names`` says which
-    raw files a part has, ``counts`` how often each number is in it by the published
-    counts, None if that is unknown. ``side`` is the images' height and width,
-    ``planes`` are their colours, one after the other, ``notes`` what a report must
-    state beside the unit of privacy.
+    ``class_names`` names the classes by the publisher's numbers. ``side`` is the
+    images' height and width, ``planes`` are their colours, one after the other.
     """
 
+    SIMULATED = False
+    Parameters: type[ImageParameters]
     title: str
     class_names: tuple[str, ...]
     side: int
     lower: float
     upper: float
     why: str
-    names: Names
-    counts: Counts
-    read: Callable[[Any, Part, Paths], Images]
     planes: tuple[str, ...] = ("grey",)
-    notes: Callable[[Any, Paths], list[str]] = lambda *_: []
+
+    def names(self, parameters: Any, part: Part) -> tuple[str, ...]:
+        """Return the names of the raw files that a part has."""
+        raise NotImplementedError
+
+    def counts(self, parameters: Any, part: Part) -> Mapping[str, int] | None:
+        """Return how often each number is in a part as published; None: unknown."""
+        raise NotImplementedError
+
+    def read(self, parameters: Any, part: Part, paths: Paths) -> Images:
+        """Return the images of one part."""
+        raise NotImplementedError
+
+    def notes(self, parameters: Any, paths: Paths) -> list[str]:
+        """Return what a report must state beside the unit of privacy."""
+        return []
+
+    def places(self, parameters: Any) -> tuple[int, ...]:
+        """Return the publisher's numbers of the classes, in the pipeline's order."""
+        chosen = parameters.classes or (parameters.negative, parameters.positive)
+        return tuple(self.class_names.index(str(name)) for name in chosen)
 
     def files(self, parameters: ImageParameters) -> tuple[str, ...]:
         """Return the names of the raw files in data/sources.toml, each once."""
@@ -117,7 +121,7 @@ class Edition:
         counts = [self.counts(parameters, part) for part in PARTS[parameters.part]]
         if any(count is None for count in counts):
             return None
-        chosen = [str(place) for place in parameters.places]
+        chosen = [str(place) for place in self.places(parameters)]
         return sum(count[place] for count in counts if count for place in chosen)
 
     def width(self, parameters: ImageParameters) -> int:
@@ -134,7 +138,7 @@ class Edition:
 
     def classes(self, parameters: ImageParameters) -> Classes:
         """Return the names of the chosen classes."""
-        return Classes(self.class_names[place] for place in parameters.places)
+        return Classes(self.class_names[place] for place in self.places(parameters))
 
     def clients(self, parameters: ImageParameters, paths: Paths) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p) of the chosen classes.
@@ -187,7 +191,9 @@ class Edition:
         for plane, row, column in product(self.planes, range(side), range(side)):
             colour = "" if len(self.planes) == 1 else f"{plane}, "
             name = f"{colour}row {row + 1}, column {column + 1}"
-            features.append(Feature(name, plane, self.lower, self.upper, self.why))
+            features.append(
+                columns.Feature(name, plane, self.lower, self.upper, self.why)
+            )
         return [feature.to_json() for feature in features]
 
     def _select_images(
@@ -200,7 +206,8 @@ class Edition:
         sizes = [len(part.labels) for part in parts]
         tested = np.repeat([name == "test" for name in named], sizes)
         place = np.full(len(self.class_names), -1)
-        place[[*parameters.places]] = range(len(parameters.places))
+        places = self.places(parameters)
+        place[[*places]] = range(len(places))
         labels = place[all_labels]
         rows = labels >= 0
         images = Images(
@@ -231,7 +238,11 @@ class DigitParameters(ImageParameters):
     negative: Digit = 3
     positive: Digit = 8
     classes: (
-        Annotated[tuple[Digit, ...], all_classes((*range(10),)), DISTINCT_CLASSES]
+        Annotated[
+            tuple[Digit, ...],
+            columns.all_classes((*range(10),)),
+            columns.DISTINCT_CLASSES,
+        ]
         | None
     ) = None
 
@@ -244,26 +255,13 @@ class DigitParameters(ImageParameters):
 
     @model_validator(mode="after")
     def _check_one_way(self) -> DigitParameters:
-        check_one_way(self, "positive", "negative")
+        columns.check_one_way(self, "positive", "negative")
         return self
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Return the digits, in the pipeline's order."""
-        return self.classes or (self.negative, self.positive)
 
 
 IDX_SIDE = 28
 IDX_FIRST_TEST_ID = 60_000  # the publisher has so many training images
 IMAGES, LABELS = 2051, 2049
-
-
-def check_idx(data: bytes, source: Source) -> None:
-    """Raise a UserError unless ``data`` is the idx file described by ``source``."""
-    if source.name.endswith("-images"):
-        columns.check_rows(len(parse_images(data)), source)
-    else:
-        reader.check_counts(map(str, parse_labels(data)), source)
 
 
 def parse_images(data: bytes) -> NDArray[np.uint8]:
@@ -286,7 +284,7 @@ def parse_labels(data: bytes) -> NDArray[np.int64]:
     return values
 
 
-def read_part(names: tuple[str, str], part: Part, paths: Paths) -> Images:
+def read_idx(names: tuple[str, ...], part: Part, paths: Paths) -> Images:
     """Return the images of one part from its image file and label file.
 
     Training may have fewer images than labels: the first ones. Other lengths that do
@@ -324,104 +322,177 @@ def _parse_body(data: bytes, start: int, wanted: int) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8, offset=start)
 
 
-SIDE = 32
-PLANES = ("red", "green", "blue")
-_BYTES = SIDE**2 * len(PLANES)
-FIRST_TEST_ID = 50_000  # the publisher has so many training images
-_SIXTHS = {"train": 5, "test": 1}  # of each class
+ALL = "mnist-60000-images"
+# Digits 0 to 9 among the first 10,000 training labels.
+_FIRST = (1001, 1127, 991, 1032, 980, 863, 1014, 1070, 944, 978)
+DERIVED = (
+    "The training images are a copy of the publisher's first 10,000 that was put back"
+    " in order by their labels; the order within a digit is assumed."
+)
 
 
-@dataclass(frozen=True)
-class Archive:
-    """A CIFAR archive: its class ``names`` and the files of each part.
+class MnistParameters(DigitParameters, title="Parameters"):
+    """Settings of ``source:``: which digits, and which part.
 
-    ``listed`` is the file that names the classes, ``labels`` how many labels a record
-    begins with, of which the last is the class.
+    With ``split: published`` the training part is the publisher's 60,000 images where
+    their file is here, else the copy of the first 10,000.
     """
 
-    source: str
-    title: str
-    names: tuple[str, ...]
-    listed: str
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-    labels: int
+    name: Literal["mnist"] = "mnist"
 
-    def edition(self) -> Edition:
-        """Return the collection of images that the archive is."""
-        return Edition(
-            title=self.title,
-            class_names=self.names,
-            side=SIDE,
-            lower=0,
-            upper=255,
-            why="one byte a colour of a pixel",
-            names=lambda *_: (self.source,),
-            counts=self._class_counts,
-            read=self._read_part,
-            planes=PLANES,
-        )
+
+class _IdxSet(ImageSet):
+    side, lower, upper = IDX_SIDE, 0, 255
+
+    def read(self, parameters: Any, part: Part, paths: Paths) -> Images:
+        return read_idx(self.names(parameters, part), part, paths)
 
     def check(self, data: bytes, source: Source) -> None:
-        """Raise a UserError unless names, rows and counts are those published."""
-        files = _extract_files(data, (self.listed, *self.train, *self.test))
-        listed_names = tuple(files[self.listed].decode("utf-8", "replace").split())
-        if listed_names != self.names:
-            raise UserError(
-                f"{self.listed} names other classes: {', '.join(listed_names)}."
-            )
-        for part in _SIXTHS:
-            names = self.train if part == "train" else self.test
-            part_labels = [self._parse_records(files[x], x)[1] for x in names]
-            labels = np.concatenate(part_labels)
-            reader.check_counts(map(str, labels), _part_counts(source, part))
-
-    def _class_counts(self, _parameters: Any, part: Part) -> Mapping[str, int]:
-        return _part_counts(raw_files.find(self.source), part).counts
-
-    def _read_part(self, _: Any, part: Part, paths: Paths) -> Images:
-        names = self.train if part == "train" else self.test
-        files = _extract_files(read(paths[self.source]), names)
-        records = (self._parse_records(files[x], x) for x in names)
-        pixels, labels = zip(*records, strict=True)
-        first = FIRST_TEST_ID if part == "test" else 0
-        classes = np.concatenate(labels)
-        ids = np.arange(first, first + len(classes))
-        return Images(np.concatenate(pixels), classes, ids)
-
-    def _parse_records(
-        self, data: bytes, name: str
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return pixels (n, 3072) and classes (n,) of one file of the archive."""
-        size = self.labels + _BYTES
-        if not data or len(data) % size:
-            raise UserError(f"{name} has {len(data)} bytes, not a multiple of {size}.")
-        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
-        labels = rows[:, self.labels - 1].astype(np.int64)
-        if labels.max() >= len(self.names):
-            first = int(np.argmax(labels >= len(self.names)))
-            raise UserError(f"{name}: label {first + 1} is {labels[first]}, no class.")
-        return rows[:, self.labels :], labels
+        """Raise a UserError unless ``data`` is the idx file described by ``source``."""
+        if source.name.endswith("-images"):
+            columns.check_rows(len(parse_images(data)), source)
+        else:
+            reader.check_counts(map(str, parse_labels(data)), source)
 
 
-def _part_counts(source: Source, part: str) -> Source:
-    """Return the published counts of one part: 5 of 6 images train."""
-    share = _SIXTHS[part]
-    counts = {label: n * share // 6 for label, n in source.counts.items()}
-    return replace(source, rows=source.rows * share // 6, counts=counts)
+class _Mnist(_IdxSet):
+    Parameters = MnistParameters
+    title, class_names = "MNIST digits", DIGITS
+    why = "one byte a pixel: 0 is background, 255 is ink"
+
+    def names(self, parameters: MnistParameters, part: Part) -> tuple[str, str]:
+        full_training = parameters.split and part == "train"
+        return ALL if full_training else f"mnist-{part}-images", f"mnist-{part}-labels"
+
+    def counts(
+        self, parameters: MnistParameters, part: Part
+    ) -> Mapping[str, int] | None:
+        """Return the class counts of all training images or the first 10,000.
+
+        Which of the two it has with ``split`` is known only where the files are.
+        """
+        images_file, labels_file = map(raw_files.find, self.names(parameters, part))
+        if images_file.stand_in:
+            return None
+        if images_file.rows == sum(_FIRST) and part == "train":
+            return {str(digit): n for digit, n in enumerate(_FIRST)}
+        return labels_file.counts if images_file.rows == labels_file.rows else None
+
+    def notes(self, parameters: MnistParameters, paths: Paths) -> list[str]:
+        if "train" not in PARTS[parameters.part]:
+            return []
+        images = parse_images(read(paths[self.names(parameters, "train")[0]]))
+        return [DERIVED] * (len(images) < IDX_FIRST_TEST_ID)
 
 
-def _extract_files(data: bytes, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the contents of the files ``names`` of a tar archive."""
+Clothes = Literal[
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+]
+CLOTHES: tuple[Clothes, ...] = get_args(Clothes)
+
+
+class FashionParameters(ImageParameters, title="Parameters"):
+    """Settings of ``source:``: which clothes, and which part."""
+
+    name: Literal["fashion-mnist"] = "fashion-mnist"
+    classes: Annotated[
+        tuple[Clothes, ...], columns.all_classes(CLOTHES), columns.DISTINCT_CLASSES
+    ] = CLOTHES
+
+
+class _FashionMnist(_IdxSet):
+    Parameters = FashionParameters
+    title, class_names = "Fashion-MNIST clothes", CLOTHES
+    why = "one byte a pixel: 0 is background"
+
+    def names(self, parameters: FashionParameters, part: Part) -> tuple[str, str]:
+        return f"fashion-{part}-images", f"fashion-{part}-labels"
+
+    def counts(self, parameters: FashionParameters, part: Part) -> Mapping[str, int]:
+        return raw_files.find(self.names(parameters, part)[1]).counts
+
+
+ZIP_SIDE = 16
+ZIP_FIRST_TEST_ID = 7291  # the publisher has so many training images
+
+
+class ZipParameters(DigitParameters, title="Parameters"):
+    """Settings of ``source:``: which digits, and which part."""
+
+    name: Literal["zip"] = "zip"
+
+
+def parse_digits(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the grey values (n, 256) and labels (n,) in ``data``.
+
+    A line has the label, written as 5.0000, and the values, separated by blanks.
+
+    Raises:
+        UserError: text, other lengths, a label that is no digit, a value beyond 1.
+    """
+    table = _parse_numbers(data)
+    digits, pixels = table[:, 0], table[:, 1:]
+    no_digit = ~np.isin(digits, np.arange(10))
+    no_grey = ~(np.abs(pixels) <= 1).all(axis=1)  # also true where a value is NaN
+    problems = [
+        f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:EXAMPLES]))}"
+        for what, lines in (
+            ("label that is no digit", np.flatnonzero(no_digit) + 1),
+            ("grey value missing or outside [-1, 1]", np.flatnonzero(no_grey) + 1),
+        )
+        if len(lines)
+    ]
+    if problems:
+        raise UserError(f"{'; '.join(problems)}.")
+    return pixels, digits.astype(np.int64)
+
+
+def _parse_numbers(data: bytes) -> NDArray[np.float64]:
+    import pandas as pd
+
     try:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            members = {
-                Path(member.name).name: member for member in archive if member.isfile()
-            }
-            missing = sorted({*names} - {*members})
-            if missing:
-                raise UserError(f"it has no file {', '.join(missing)}.")
-            streams = {name: archive.extractfile(members[name]) for name in names}
-            return {name: s.read() for name, s in streams.items() if s is not None}
-    except (tarfile.TarError, EOFError) as error:
-        raise UserError(f"it is no whole tar archive: {error}.") from error
+        frame = pd.read_csv(io.BytesIO(data), header=None, sep=r"\s+")
+        table = frame.to_numpy(dtype=np.float64)
+    except ValueError as error:  # pandas' parser errors and bad UTF-8 are ValueErrors
+        raise UserError(f"it is no table of numbers: {error}") from error
+    if table.shape[1] != ZIP_SIDE**2 + 1:
+        raise UserError(
+            f"its lines have {table.shape[1]} values, not {ZIP_SIDE**2 + 1}."
+        )
+    return table
+
+
+class _Zip(ImageSet):
+    Parameters = ZipParameters
+    title, class_names = "Zip-code digits", DIGITS
+    side, lower, upper = ZIP_SIDE, -1, 1
+    why = "the publisher scaled grey values to [-1, 1]"
+
+    def names(self, parameters: ZipParameters, part: Part) -> tuple[str, ...]:
+        return (f"zip-{part}",)
+
+    def counts(self, parameters: ZipParameters, part: Part) -> Mapping[str, int]:
+        return raw_files.find(f"zip-{part}").counts
+
+    def read(self, parameters: ZipParameters, part: Part, paths: Paths) -> Images:
+        pixels, labels = parse_digits(read(paths[f"zip-{part}"]))
+        first = ZIP_FIRST_TEST_ID if part == "test" else 0
+        return Images(pixels, labels, np.arange(first, first + len(labels)))
+
+    def check(self, data: bytes, source: Source) -> None:
+        """Raise a UserError unless ``data`` has the published form, rows, counts."""
+        reader.check_counts(map(str, parse_digits(data)[1]), source)
+
+
+MNIST = _Mnist()
+FASHION_MNIST = _FashionMnist()
+ZIP = _Zip()

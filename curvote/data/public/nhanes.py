@@ -26,7 +26,6 @@ from curvote.chain.settings import Strict
 from curvote.data import columns, reader
 from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import DamagedError, read
-from curvote.data.reader import TableSchema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,8 +161,6 @@ def _check_columns(
     frame: pd.DataFrame, columns: Sequence[Column], start: int
 ) -> pd.DataFrame:
     """Return the ``columns`` as numbers; ``start`` rows came before this chunk."""
-    import pandas as pd
-
     numbers, problems = {}, []
     for column in columns:
         values, unreadable = _parse_numbers(frame[column.name])
@@ -175,7 +172,7 @@ def _check_columns(
             f" {'; '.join(problems)}."
         )
     integral = [c.name for c in columns if c.integral and not c.missing]
-    return pd.DataFrame(numbers).astype(dict.fromkeys(integral, np.int64))
+    return type(frame)(numbers).astype(dict.fromkeys(integral, np.int64))
 
 
 def _parse_numbers(
@@ -328,7 +325,7 @@ _MEASURES = [
 ]
 _SUMMARIES = [f"{s}_{m}" for m in _MEASURES for s in ("total", "peak1", "peak30")]
 _FILE = "what the file can hold"
-_ACTIVITY = TableSchema(
+_ACTIVITY = reader.TableSchema(
     features=(
         Feature("SEQN", "", 1, 1e6, _FILE, integral=True),
         Feature("age_in_years_at_screening", "years", 0, 80, _FILE),
@@ -456,10 +453,7 @@ def read_activity(data: bytes) -> pd.DataFrame:
     It has no time of day: it serves to check the choice of women.
     """
     frame = reader.parse_table(data, _ACTIVITY)
-    limits = {
-        feature.name: (feature.lower, feature.upper) for feature in _ACTIVITY.features
-    }
-    return _check_distinct(reader.check_table(frame, _ACTIVITY, limits))
+    return _check_distinct(reader.check_table(frame, _ACTIVITY, _ACTIVITY.limits))
 
 
 def _file_state(path: Path) -> tuple[Path, int, int]:

@@ -17,7 +17,6 @@ from curvote.chain.settings import Strict
 from curvote.data import columns, reader
 from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import read
-from curvote.data.reader import TableSchema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +35,7 @@ WHY = (
     " (ActiGraph 7164) stores at most 32767 a minute"
 )
 _FILE = "what the file can hold"
-_SCHEMA = TableSchema(
+_SCHEMA = reader.TableSchema(
     features=(
         Feature("seqn", "", 1, 1e6, _FILE, integral=True),
         Feature("age", "years", 30, 85, _FILE),
@@ -67,7 +66,13 @@ _CURVE_METADATA = {
     "unit": "hour",
     "bounds": {"lower": 0.0, "upper": UPPER, "why": WHY},
 }
-_LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
+_FEATURE_METADATA = {
+    "grid": list(range(1, len(_BY_PERSON) + 1)),
+    "domain": [1, len(_BY_PERSON)],
+    "unit": "number",
+    "features": [feature.to_json() for feature in _BY_PERSON],
+    "target": _HDL.to_json(),
+}
 
 
 class Parameters(Strict):
@@ -107,7 +112,7 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
         columns.class_counts(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
-        **(_feature_metadata() if parameters.target else _CURVE_METADATA),
+        **(_FEATURE_METADATA if parameters.target else _CURVE_METADATA),
         notes=[
             (
                 f"Adults aged {parameters.minimum_age} or older; left out because"
@@ -118,18 +123,6 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
     )
-
-
-def _feature_metadata() -> dict[str, Any]:
-    """Return the metadata of the features and of the label."""
-    p = len(_BY_PERSON)
-    return {
-        "grid": list(range(1, p + 1)),
-        "domain": [1, p],
-        "unit": "number",
-        "features": [feature.to_json() for feature in _BY_PERSON],
-        "target": _HDL.to_json(),
-    }
 
 
 def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
@@ -180,7 +173,7 @@ def _load_people(
 
 
 def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    people = reader.check_table(frame, _SCHEMA, _LIMITS)
+    people = reader.check_table(frame, _SCHEMA, _SCHEMA.limits)
     repeated = people.index[people["seqn"].duplicated()]
     if len(repeated) or people["seqn"].isna().any():
         raise UserError(

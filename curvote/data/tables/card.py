@@ -5,8 +5,6 @@ of it is stored, and nothing that is called public is taken from it. So it never
 where values begin or end: bounds fitted to those would tell of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -14,9 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from curvote.base.warning_filters import MANY_OUTSIDE
-from curvote.data.tables import wide_rows
 from curvote.data.tables.cells import ColumnSpans
-from curvote.data.tables.wide_rows import Parameters
 
 WIDE: Final = 0.1  # of the bounds, if all values lie in so much of them
 FEW: Final = 20  # clients of a class
@@ -128,43 +124,6 @@ class FileCard:
 
 def _plural(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def table_card(parameters: Parameters, path: Path) -> FileCard:
-    """Return the card of the table; UserError: violations of the file."""
-    survey = wide_rows.survey_table(parameters, path)
-    counts = {name: survey.counts.get(name, 0) for name in survey.schema.classes}
-    clients, missing = sum(counts.values()), survey.missing
-    keeps_repeats = parameters.duplicates == "keep"
-    fills = parameters.missing == "centre"
-    client_count = survey.rows if keeps_repeats else survey.distinct
-    n = survey.rows - survey.distinct  # rows that equal an earlier one
-    equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
-    if parameters.id and keeps_repeats:
-        text = "their ids differ, so they are kept as other people"
-    elif parameters.id:
-        text = (
-            "left out though their ids differ. If these are other people, as where"
-            " columns are coarse, write duplicates: keep"
-        )
-    else:
-        text = (
-            "nothing says whether these are other people. Name a column that tells"
-            " them apart, id: COLUMN, or write duplicates: keep; they are left out"
-        )
-    needs_remark = n and (parameters.id or not keeps_repeats)
-    return FileCard(
-        path=path,
-        rows=survey.rows,
-        clients=clients,
-        classes=counts,
-        columns=column_cards([*missing], survey.spans, [*missing.values()]),
-        repeats=n,
-        repeats_are="kept" if keeps_repeats else "left out",
-        left_out={"a value is missing": client_count - clients},
-        filled=sum(missing.values()) if fills else 0,
-        more=(f"{equal} an earlier one: {text}.",) if needs_remark else (),
-    )
 
 
 def column_cards(

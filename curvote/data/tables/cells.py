@@ -4,8 +4,6 @@ Nothing is guessed: a cell that says nothing usable becomes NaN or -1, and the c
 reports it. Arrays are of m rows unless stated otherwise.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

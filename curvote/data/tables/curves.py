@@ -20,24 +20,8 @@ from curvote.data import columns
 from curvote.data.columns import ClientColumns, Paths, Points
 from curvote.data.tables import cells, schema
 from curvote.data.tables.card import FileCard, column_cards
-from curvote.data.tables.cells import (
-    MICROSECONDS,
-    VOCABULARY,
-    ColumnSpans,
-    Floats,
-    Identifiers,
-    Integers,
-    RepeatedRows,
-)
-from curvote.data.tables.schema import (
-    CsvForm,
-    Labelled,
-    Text,
-    Violations,
-    convert_column,
-    read_batches,
-    resolve_classes,
-)
+from curvote.data.tables.cells import Floats, Integers
+from curvote.data.tables.schema import Text, Violations
 
 
 class Grid(Strict):
@@ -61,7 +45,7 @@ class Gaps(Strict):
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
-class Parameters(Labelled, CsvForm):
+class Parameters(schema.Labelled, schema.CsvForm):
     """Settings of ``source:``: file, columns, classes, grid, bounds, gaps.
 
     ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
@@ -156,7 +140,7 @@ class LongReader:
     ) -> None:
         self.path, self.names, self.violations = path, parameters, violations
         self.label_codes = dict(listed)
-        self.most = len(listed) + VOCABULARY
+        self.most = len(listed) + cells.VOCABULARY
         self.written = parameters.dates
         self.dates: bool | None = True if parameters.dates else None
         self.rows = 0
@@ -181,7 +165,7 @@ class LongReader:
     def _read_parts(self) -> Iterator[LongRows]:
         its = self.names
         columns = [its.id, its.time, its.value, its.label]
-        for batch in read_batches(self.path, columns, self.violations):
+        for batch in schema.read_batches(self.path, columns, self.violations):
             if batch.num_rows:
                 yield self._parse_part(*map(cells.plain_column, batch.columns))
             self.rows += batch.num_rows
@@ -200,7 +184,7 @@ class LongReader:
         return LongRows(self.rows + 1, *self._find_runs(ids), numbers, measured, codes)
 
     def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
-        with convert_column(self.path, name, column):
+        with schema.convert_column(self.path, name, column):
             numbers: Floats = read(column)
         bad = np.flatnonzero(~np.isfinite(numbers)).tolist()
         texts = (column[i].as_py() for i in bad)
@@ -219,7 +203,7 @@ class LongReader:
         self._count_empty(self.names.id, np.asarray(pc.is_null(column)))
         # An empty cell is reported already; from here on it counts as the row above.
         encoded = pc.run_end_encode(pc.fill_null_forward(column))
-        with convert_column(self.path, self.names.id, column):
+        with schema.convert_column(self.path, self.names.id, column):
             runs = encoded.values.fill_null("0" if cells.is_text(column) else 0)
             ids, marks = cells.identify(runs)
         ends = np.concatenate(([0], np.asarray(encoded.run_ends, dtype=np.int64)))
@@ -274,10 +258,6 @@ class Segments:
         rising = self.times[1:] >= self.times[:-1]
         rising[self.starts[1:-1] - 1] = True
         return None if rising.all() else np.lexsort((self.times, self.owners))
-
-    def reorder(self, order: Integers) -> Segments:
-        """Return the same clients with their rows in ``time_order``."""
-        return Segments(self.starts, self.times[order], self.values[order])
 
     def repeated_times(self) -> Integers:
         """Return the rows whose time is that of the row before, in ordered rows."""
@@ -352,15 +332,15 @@ class LongScan:
         self.parameters, self.path = parameters, path
         self.violations = Violations(path, parameters)
         self.reader = LongReader(path, parameters, self.violations, parameters.places)
-        self.identifiers = Identifiers(self.violations)
+        self.identifiers = cells.Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
-        self.spans = ColumnSpans(*(np.array([end]) for end in parameters.bounds))
+        self.spans = cells.ColumnSpans(*(np.array([end]) for end in parameters.bounds))
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Return the classes, once all rows were read."""
         codes = self.reader.label_codes
-        return resolve_classes(
+        return schema.resolve_classes(
             self.violations, self.parameters.label, codes, self.parameters
         )
 
@@ -378,7 +358,9 @@ class LongScan:
         if not self.reader.rows:
             raise UserError(f"{self.path} has no rows.")
         codes = self.reader.label_codes
-        resolve_classes(self.violations, self.parameters.label, codes, self.parameters)
+        schema.resolve_classes(
+            self.violations, self.parameters.label, codes, self.parameters
+        )
         if not self.tally["kept"]:
             raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")
 
@@ -400,7 +382,7 @@ class LongScan:
         segments = Segments(rows.starts, rows.times, rows.values)
         order = segments.time_order()
         if order is not None:
-            segments = segments.reorder(order)
+            segments = Segments(rows.starts, rows.times[order], rows.values[order])
         again = segments.repeated_times()
         places = (again if order is None else order[again]) + rows.first
         what = f"{self.parameters.time} repeats a time of the same client"
@@ -435,10 +417,10 @@ class LongScan:
                 f"unit is {unit!r}, but column {self.parameters.time!r} of {self.path}"
                 f" holds date-times: unit must be one of {', '.join(_SECONDS)}."
             )
-        day = _SECONDS["d"] * MICROSECONDS
+        day = _SECONDS["d"] * cells.MICROSECONDS
         midnight = np.floor(segments.first_times / day) * day
         since = segments.times - np.repeat(midnight, np.diff(segments.starts))
-        times = since / (_SECONDS[unit] * MICROSECONDS)
+        times = since / (_SECONDS[unit] * cells.MICROSECONDS)
         return Segments(segments.starts, times, segments.values)
 
     def _select_usable(self, rows: LongRows, segments: Segments) -> LongBlock:
@@ -454,7 +436,7 @@ class LongScan:
         self.tally["clients"] += len(complete)
         labels, positive = rows.labels[rows.starts[:-1]], self.parameters.positive
         if positive is not None:  # else listed: a code is a place
-            code = self.reader.label_codes.get(positive, VOCABULARY + 1)
+            code = self.reader.label_codes.get(positive, cells.VOCABULARY + 1)
             labels = np.asarray(labels == code, dtype=np.int64)
         usable = segments.select(complete)
         return LongBlock(rows.ids[complete], labels[complete], usable)
@@ -467,7 +449,7 @@ class _CurveCounts:
     grid: NDArray[np.float64]
     counts: NDArray[np.int64]
     flat: int = 0
-    repeated: RepeatedRows = field(default_factory=RepeatedRows)
+    repeated: cells.RepeatedRows = field(default_factory=cells.RepeatedRows)
 
     def add(self, block: LongBlock) -> None:
         """Count the curves of a block as they are on the grid."""

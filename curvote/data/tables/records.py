@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.base.table_file import indicator_name
 from curvote.curves.columns import TableValues, select_columns
-from curvote.data.tables import cells, curves, schema, wide_rows
-from curvote.data.tables.cells import Integers
-from curvote.data.tables.curves import LongReader, LongRows, LongScan
-from curvote.data.tables.wide_rows import TableCells, spread_schema
+from curvote.data.tables import cells, curves, schema, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from curvote.chain.system import View
 
 
-Parameters = wide_rows.Parameters | curves.Parameters
+Parameters = table.Parameters | curves.Parameters
 
 _GIVEN_RECORDS: Final = Path("the records given")  # instead of a file, in messages
 _EPOCH: Final = date(1970, 1, 1)
@@ -61,7 +58,7 @@ class RawRecords:
         if name not in {"table", *_REMOTE}:
             return None
         section = _as_table(source) if name in _REMOTE else {**source}
-        parameters = wide_rows.Parameters.model_validate(section | place)
+        parameters = table.Parameters.model_validate(section | place)
         fill: dict[str, float] = {}
         if name == "remote_labels":  # a missing text is none of its categories
             texts = parameters.categories  # in the source's order, as its numbers are
@@ -71,7 +68,7 @@ class RawRecords:
             fill = dict(zip(names, curve.mean(axis=0).tolist(), strict=True))
             fill |= {name: 0.0 for x in texts for name in _number_names(x, texts)}
         elif parameters.missing == "centre":
-            features = spread_schema(parameters, ()).features
+            features = table.spread_schema(parameters, ()).features
             fill = {feature.name: float(feature.middle) for feature in features}
         return cls(_to_plain(parameters), fill)
 
@@ -134,15 +131,17 @@ class RawRecords:
 
         UserError: a column is missing; of curves, a row that is of no use.
         """
-        table = select_columns(X, self.raw)
+        raw = select_columns(X, self.raw)
         parameters = self._parameters
-        column = {name: _to_arrow(table[name], parameters.decimal) for name in self.raw}
+        column = {name: _to_arrow(raw[name], parameters.decimal) for name in self.raw}
         if isinstance(parameters, curves.Parameters):
             return _read_curves(parameters, column)
         violations = schema.Violations(_GIVEN_RECORDS, parameters)
         rows = _MarkedCells(parameters, _GIVEN_RECORDS, violations)
         values = rows.features(column)
-        names = [feature.name for feature in spread_schema(parameters, ()).features]
+        names = [
+            feature.name for feature in table.spread_schema(parameters, ()).features
+        ]
         filling = np.array([self.fill.get(name, np.nan) for name in names])
         values = np.where(np.isnan(values), filling, values)
         wrong = np.any([*rows.wrong.values(), np.zeros(len(values), bool)], axis=0)
@@ -162,10 +161,10 @@ class RawRecords:
     def _parameters(self) -> Parameters:
         if self.source["name"] == "curves":
             return curves.Parameters.model_validate(self.source)
-        return wide_rows.Parameters.model_validate(self.source)
+        return table.Parameters.model_validate(self.source)
 
 
-class _MarkedCells(TableCells):
+class _MarkedCells(table.TableCells):
     """Cells that keep which rows hold something of no use, and what."""
 
     def __init__(self, *parameters: Any) -> None:
@@ -179,12 +178,12 @@ class _MarkedCells(TableCells):
             self.wrong[what] = wrong
 
 
-class _MemoryReader(LongReader):
+class _MemoryReader(curves.LongReader):
     """Rows of a long table that is in memory."""
 
     columns: tuple[Any, ...] = ()
 
-    def _read_parts(self) -> Iterator[LongRows]:
+    def _read_parts(self) -> Iterator[curves.LongRows]:
         yield self._parse_part(*self.columns)
         self.rows += len(self.columns[0])
 
@@ -198,7 +197,7 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
         empty = np.empty((0, parameters.grid.points))
         return TableValues(empty, np.empty(0, np.int64), {})
     listed = {"classes": parameters.classes or (first, "other"), "positive": None}
-    scan = LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
+    scan = curves.LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
     reader = _MemoryReader(
         _GIVEN_RECORDS, scan.parameters, scan.violations, scan.reader.label_codes
     )
@@ -212,7 +211,7 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
     order = np.argsort(usable_ids)
     ranks = np.searchsorted(usable_ids[order], client_ids)
     places = order[np.minimum(ranks, len(usable_ids) - 1)]
-    of: Integers = np.where(usable_ids[places] == client_ids, places, -1)
+    of: cells.Integers = np.where(usable_ids[places] == client_ids, places, -1)
     reason = (
         f"a gap above {parameters.gaps.most:g} {parameters.unit}, or an end not reached"
     )

@@ -1,30 +1,99 @@
-"""Curves that stay with their owners: a source of public metadata only."""
+"""Records that stay with their owners: sources of public metadata only.
+
+`CURVES` and `TABLE` are elsewhere as a whole; of the public table of `LABELS` only the
+labels are, which arrive as coded envelopes.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import FiniteFloat, field_validator, model_validator
+import pydantic
+from numpy.random import Generator
 from pydantic_core import PydanticCustomError
 
+from curvote.base import table_file
 from curvote.base.classes import Classes
+from curvote.base.table_file import Problems
+from curvote.base.text import normalise_id
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import (
-    DISTINCT_CLASSES,
-    EXPLICIT_CLASSES,
-    ClientColumns,
-    Paths,
-    Points,
-    check_one_way,
-)
+from curvote.data.columns import ClientColumns, Facts, Feature, Paths, Points
+from curvote.data.tables.schema import Text
 
-SIMULATED = True  # there is no file to fetch, check or fingerprint
-REMOTE = True  # nor a record: envelopes bring what its owners release
+LONGEST = 60  # of a name
+NOBODY = -1  # the label of a record, as far as is known here
+_SERVER = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-class Parameters(Strict):
+def _check_text(value: object) -> object:
+    """Return the text; refuse what YAML reads as another type."""
+    if isinstance(value, bool):
+        words = str(value).lower()
+        raise PydanticCustomError("quotes", f"put {words} in quotes to make it a text")
+    if isinstance(value, int | float):
+        raise PydanticCustomError("quotes", f'put {value} in quotes: "{value}"')
+    return value
+
+
+def distinct_names(minimum: int) -> pydantic.AfterValidator:
+    """Return the validator of a list of ``minimum`` or more distinct names."""
+
+    def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(names) < minimum:
+            raise PydanticCustomError("few", f"give {minimum} or more")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("repeated", f"{', '.join(twice)} stands twice")
+        return names
+
+    return pydantic.AfterValidator(check_names)
+
+
+def _check_word(text: str) -> str:
+    if not text.isprintable() or text != text.strip() or not 0 < len(text) <= LONGEST:
+        message = f"{text!r} is no text of 1 to {LONGEST} characters without margins"
+        raise PydanticCustomError("word", message)
+    return text
+
+
+def _check_server_name(text: str) -> str:
+    """Return the name if it is fit for settings and file names."""
+    if not _SERVER.fullmatch(text):
+        message = f"{text!r}: use letters, digits, - and _ only, not - or _ first"
+        raise PydanticCustomError("server", message)
+    return text
+
+
+Word = Annotated[
+    str, pydantic.BeforeValidator(_check_text), pydantic.AfterValidator(_check_word)
+]
+Server = Annotated[Word, pydantic.AfterValidator(_check_server_name)]
+Bounds = tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]
+Categories = dict[Word, Annotated[tuple[Word, ...], distinct_names(2)]]
+
+
+class _Elsewhere(columns.Simulation):
+    """Records that are elsewhere: envelopes bring what their owners release."""
+
+    REMOTE = True
+
+    def classes(self, parameters: Any) -> Classes:
+        """Return the classes in the pipeline's order."""
+        return Classes(parameters.classes)
+
+    def clients(self, parameters: Any, _n: int, _generator: Generator) -> ClientColumns:
+        """Return the columns of the table ``clients`` without rows."""
+        records = np.empty((0, self.width(parameters)))
+        return columns.client_columns(records, np.empty(0, dtype=np.int64))
+
+
+class CurvesParameters(Strict, title="Parameters"):
     """Settings of ``source:``: grid and classes that all clients share.
 
     ``negative`` and ``positive`` are the short form of two ``classes``.
@@ -32,24 +101,25 @@ class Parameters(Strict):
 
     name: Literal["remote"] = "remote"
     points: Points
-    domain: tuple[FiniteFloat, FiniteFloat] = (0.0, 1.0)
+    domain: tuple[pydantic.FiniteFloat, pydantic.FiniteFloat] = (0.0, 1.0)
     unit: str = "time"
     negative: str | None = None
     positive: str | None = None
-    classes: Annotated[tuple[str, ...], EXPLICIT_CLASSES, DISTINCT_CLASSES] | None = (
-        None
-    )
+    classes: (
+        Annotated[tuple[str, ...], columns.EXPLICIT_CLASSES, columns.DISTINCT_CLASSES]
+        | None
+    ) = None
 
-    @field_validator("domain")
+    @pydantic.field_validator("domain")
     @classmethod
     def _check_domain(cls, domain: tuple[float, float]) -> tuple[float, float]:
         if not domain[0] < domain[1]:
             raise PydanticCustomError("order", "its ends must increase")
         return domain
 
-    @model_validator(mode="after")
-    def _check_one_way(self) -> Parameters:
-        check_one_way(self, "positive", "negative")
+    @pydantic.model_validator(mode="after")
+    def _check_one_way(self) -> CurvesParameters:
+        columns.check_one_way(self, "positive", "negative")
         if self.classes is None and None in {self.negative, self.positive}:
             message = "name the classes, or negative and positive"
             raise PydanticCustomError("missing", message)
@@ -58,34 +128,242 @@ class Parameters(Strict):
         return self
 
 
-# Whoever is invited may take part.
-files, size, width = columns.no_files, columns.no_size, columns.grid_points
+class _Curves(_Elsewhere):
+    Parameters = CurvesParameters
+
+    def classes(self, parameters: CurvesParameters) -> Classes:
+        """Return the classes in the pipeline's order, negative before positive."""
+        two = parameters.negative or "", parameters.positive or ""
+        return Classes(parameters.classes or two)
+
+    def facts(self, parameters: CurvesParameters, _paths: Any = None) -> Facts:
+        """Return the public metadata of the curves."""
+        return {
+            "title": "Curves that stay with their owners",
+            "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
+            "domain": list(parameters.domain),
+            "unit": parameters.unit,
+            "classes": list(self.classes(parameters)),
+            "rows": None,
+            "counts": {},
+            "simulated": False,
+            "notes": ["No curve is here: messages come by envelope."],
+        }
 
 
-def classes(parameters: Parameters) -> Classes:
-    """Return the classes in the pipeline's order, negative before positive."""
-    two = parameters.negative or "", parameters.positive or ""
-    return Classes(parameters.classes or two)
+class TableParameters(Strict, title="Parameters"):
+    """Settings of ``source:``: servers, bounded features, classes.
+
+    Every server's table has the same columns; ``record`` is the word for a row.
+    """
+
+    name: Literal["remote_table"] = "remote_table"
+    servers: Annotated[tuple[Server, ...], distinct_names(1)]
+    features: Annotated[dict[Word, Bounds], pydantic.Field(min_length=1)]
+    classes: Annotated[tuple[Word, ...], distinct_names(2)]
+    record: Word = "record"
+
+    @pydantic.field_validator("features")
+    @classmethod
+    def _check_bounds(cls, features: dict[str, Bounds]) -> dict[str, Bounds]:
+        wrong = [name for name, (low, high) in features.items() if not low < high]
+        if wrong:
+            message = f"the first bound must be below the second: {', '.join(wrong)}"
+            raise PydanticCustomError("order", message)
+        return features
 
 
-def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
-    """Return the public metadata of the curves."""
-    return {
-        "title": "Curves that stay with their owners",
-        "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
-        "domain": list(parameters.domain),
-        "unit": parameters.unit,
-        "classes": list(classes(parameters)),
-        "rows": None,
-        "counts": {},
-        "simulated": False,
-        "notes": ["No curve is here: messages come by envelope."],
-    }
+class _Table(_Elsewhere):
+    Parameters = TableParameters
+
+    def width(self, parameters: TableParameters) -> int:
+        """Return how many features a record has by the pipeline."""
+        return len(parameters.features)
+
+    def servers(self, parameters: TableParameters) -> dict[str, None]:
+        """Return the servers; their releases say how many records each has."""
+        return dict.fromkeys(parameters.servers)
+
+    def facts(self, parameters: TableParameters, _paths: Any = None) -> Facts:
+        """Return the public metadata of the records."""
+        why, bounds = "stated by the user", parameters.features.items()
+        features = [Feature(name, "", *ends, why) for name, ends in bounds]
+        return {
+            "title": "Tables that stay with their servers",
+            "grid": list(range(len(features))),
+            "domain": [0, len(features) - 1],
+            "unit": "feature",
+            "classes": list(parameters.classes),
+            "features": [feature.to_json() for feature in features],
+            "servers": self.servers(parameters),
+            "record": parameters.record,
+            "rows": None,
+            "counts": {},
+            "simulated": False,
+            "notes": ["No record is here: each server sends what it releases."],
+        }
 
 
-def clients(
-    parameters: Parameters, _n: int, _generator: np.random.Generator
-) -> ClientColumns:
-    """Return the columns of the table ``clients`` without rows."""
-    curves = np.empty((0, parameters.points))
-    return columns.client_columns(curves, np.empty(0, dtype=np.int64))
+class LabelsParameters(Strict, title="Parameters"):
+    """Settings of ``source:``: public file, columns and classes.
+
+    ``record`` is the column with the records' public names, ``features`` are those with
+    numbers, or with texts of which ``categories`` lists all. A missing number stands
+    for the mean of its column, a missing text for none of its categories.
+    """
+
+    name: Literal["remote_labels"] = "remote_labels"
+    path: Text
+    record: Word
+    features: Annotated[tuple[Word, ...], distinct_names(1)]
+    categories: Categories = pydantic.Field(default_factory=dict)
+    classes: Annotated[tuple[Word, ...], distinct_names(2)]
+
+    @pydantic.field_validator("features")
+    @classmethod
+    def _check_columns(
+        cls, names: tuple[str, ...], info: pydantic.ValidationInfo
+    ) -> tuple[str, ...]:
+        if info.data.get("record") in names:
+            raise PydanticCustomError("record", "a record's name is no feature")
+        return names
+
+    @pydantic.field_validator("categories")
+    @classmethod
+    def _check_categories(
+        cls, categories: dict[str, Any], info: pydantic.ValidationInfo
+    ) -> dict[str, Any]:
+        features = info.data.get("features", ())
+        strange = [name for name in categories if name not in features]
+        if strange:
+            message = f"categories of what is no feature: {', '.join(strange)}"
+            raise PydanticCustomError("categories", message)
+        return categories
+
+
+class _Labels:
+    SIMULATED, USER_FILE = False, True
+    REMOTE = True  # the labels are
+    Parameters = LabelsParameters
+    files = staticmethod(columns.user_file_key)
+    size = staticmethod(columns.no_size)
+
+    def width(self, parameters: LabelsParameters) -> int:
+        """Return how many numbers a record has: one for each category of a text."""
+        sizes = (len(parameters.categories.get(x, (x,))) for x in parameters.features)
+        return sum(sizes)
+
+    def classes(self, parameters: LabelsParameters) -> Classes:
+        """Return the classes in the pipeline's order."""
+        return Classes(parameters.classes)
+
+    def facts(self, parameters: LabelsParameters, paths: Paths) -> Facts:
+        """Return the public metadata of the file's records.
+
+        Raises:
+            UserError: everything that is wrong with the file, at once, with lines.
+        """
+        names, values = load_records(parameters, paths["path"])
+        features = [*_feature_metadata(parameters, values)]
+        return {
+            "title": f"Public records of {paths['path'].name}",
+            "grid": list(range(len(features))),
+            "domain": [0, len(features) - 1],
+            "unit": "feature",
+            "classes": list(parameters.classes),
+            "features": [feature.to_json() for feature in features],
+            "categories": {
+                x: list(texts) for x, texts in parameters.categories.items()
+            },
+            "rows": len(names),
+            "counts": {},
+            "simulated": False,
+            "notes": ["No label is here: codes of them come by envelope."],
+        }
+
+    def clients(self, parameters: LabelsParameters, paths: Paths) -> ClientColumns:
+        """Return the columns of the public records, without labels.
+
+        Raises:
+            UserError: everything that is wrong with the file, at once, with lines.
+        """
+        names, values = load_records(parameters, paths["path"])
+        table = columns.client_columns(values, np.full(len(names), NOBODY))
+        return table | {"record": np.array(names, dtype=object)}
+
+
+def load_records(
+    parameters: LabelsParameters, path: Path
+) -> tuple[list[str], FloatArray]:
+    """Return the names (n,) and the numbers (n, p) of the records in a file.
+
+    Raises:
+        UserError: every problem, with lines: a column that is not there or stands
+            twice, no row, a name that is empty, too long or stands twice, a cell that
+            is no number, a text that is none of its categories.
+    """
+    frame, problems = table_file.read_table(path), Problems(path)
+    if not len(frame):
+        problems.add("it has no row")
+    if table_file.note_missing_columns(
+        frame, [parameters.record, *parameters.features], problems
+    ):
+        problems.check()
+    names = _record_names(frame, parameters.record, problems)
+    parts = []
+    for name in parameters.features:
+        if texts := parameters.categories.get(name):
+            indicators = table_file.read_indicators(frame, name, texts, problems)
+            parts.append(indicators)
+        else:
+            parts.append(_number_column(frame, name, problems))
+    problems.check()
+    return names, np.column_stack(parts)
+
+
+def _record_names(frame: Any, column: str, problems: Problems) -> list[str]:
+    names = [*map(normalise_id, table_file.read_texts(frame, column, problems))]
+    odd = np.array([len(x) > LONGEST or not x.isprintable() for x in names], dtype=bool)
+    what = f"{column}: no plain text of at most {LONGEST} characters"
+    problems.add_rows(frame, odd, what)
+    seen_names: set[str] = {""}
+    again = np.zeros(len(names), dtype=bool)
+    for row, name in enumerate(names):
+        again[row] = name in seen_names and name != ""
+        seen_names.add(name)
+    problems.add_rows(frame, again, f"{column}: a record that stood there before")
+    return names
+
+
+def _number_column(frame: Any, name: str, problems: Problems) -> FloatArray:
+    """Return a column of numbers; the public mean of the others where one is absent."""
+    absent = table_file.missing_cells(frame, name)
+    filled = frame[[name]].astype(object).mask(absent[:, None], 0)
+    values = table_file.read_numbers(filled, [name], problems)[:, 0]
+    if absent.all():
+        problems.add(f"{name}: every value is missing")
+        return values
+    return np.where(absent, values[~absent].mean(), values)
+
+
+def _feature_metadata(
+    parameters: LabelsParameters, values: FloatArray
+) -> Iterator[Feature]:
+    """Yield the metadata of each number, with the public file's bounds."""
+    place = 0
+    for name in parameters.features:
+        for text in parameters.categories.get(name, (None,)):
+            column = values[:, place]
+            place += 1
+            if text is None:
+                low, high = float(column.min()), float(column.max())
+                why = "the public file"
+                yield Feature(name, "", low, max(high, np.nextafter(low, np.inf)), why)
+            else:
+                column_name = table_file.indicator_name(name, text)
+                yield Feature(column_name, "0 or 1", 0, 1, "stated by the user")
+
+
+CURVES = _Curves()
+TABLE = _Table()
+LABELS = _Labels()

@@ -1,7 +1,5 @@
 """Starter pipelines.yaml, made of the columns of a user's file."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip
@@ -17,7 +15,7 @@ import numpy as np
 
 from curvote.base.errors import UserError
 from curvote.data.tables import cells, schema
-from curvote.data.tables.wide_rows import MARKS
+from curvote.data.tables.table import MARKS
 
 TO_STATE: Final = "TO_STATE"
 Kind = Literal["number", "text", "date-time", "code", "empty"]

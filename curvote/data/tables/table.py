@@ -7,19 +7,487 @@ zeros, a misspelt category or a new code of the laboratory would pass for data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
+import numpy as np
+import pydantic
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
 from curvote.data import columns, reader
-from curvote.data.columns import ClientColumns, Paths
-from curvote.data.tables import card, schema, wide_rows
-from curvote.data.tables.card import FileCard
-from curvote.data.tables.wide_rows import Parameters
+from curvote.data.columns import ClientColumns, Feature, Paths
+from curvote.data.reader import TableParameters, TableSchema
+from curvote.data.tables import cells
+from curvote.data.tables import schema as labelled
+from curvote.data.tables.card import FileCard, column_cards
+from curvote.data.tables.cells import SPELT, ColumnSpans, Floats, Integers, RepeatedRows
+
+Bounds = dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
+Categories = dict[
+    str, Annotated[tuple[labelled.LabelText, ...], columns.DISTINCT_CLASSES]
+]
+
+
+class Parameters(labelled.Labelled, TableParameters, labelled.CsvForm):
+    """Settings of ``source:``: file, columns, classes, features' bounds.
+
+    Rows of different ids are different people, however equal they look: with an ``id``
+    the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
+    missing, beside `table_rows.MARKS`. ``dates`` says of columns of dates how they are
+    written, as ``%d.%m.%Y``; each counts as days since 1970-01-01, and its bounds may
+    be dates like 1920-01-31.
+
+    ``categories`` lists the texts of a feature that is no number. A mark of
+    `table_rows.MARKS` that is listed there is a category, and not missing.
+    """
+
+    name: Literal["table"] = "table"
+    path: labelled.Text
+    label: labelled.Text
+    features: Annotated[tuple[labelled.Text, ...], pydantic.Field(min_length=1)]
+    categories: Categories = pydantic.Field(default_factory=dict)
+    missing_values: tuple[labelled.Text, ...] = ()
+    dates: dict[str, labelled.Text] = pydantic.Field(default_factory=dict)
+    bounds: Bounds = pydantic.Field(default_factory=dict)
+    id: labelled.Text | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _check_repeats(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("id") is not None:
+            return {"duplicates": "keep", **values}
+        return values
+
+    @pydantic.field_validator("features")
+    @classmethod
+    def _check_features(
+        cls, features: tuple[str, ...], info: pydantic.ValidationInfo
+    ) -> tuple[str, ...]:
+        columns = [*features, info.data.get("label")]
+        twice = sorted({name for name in features if columns.count(name) > 1})
+        if twice:
+            raise ValueError(f"columns that are named twice: {', '.join(twice)}")
+        return features
+
+    @pydantic.field_validator("categories", "dates")
+    @classmethod
+    def _check_named(
+        cls, of: dict[str, Any], info: pydantic.ValidationInfo
+    ) -> dict[str, Any]:
+        features, texts = info.data.get("features", of), {}
+        what = "categories of what is no feature"
+        if info.field_name == "dates":
+            what, texts = "dates of what is no number", info.data.get("categories", {})
+        other = [name for name in of if name not in features or name in texts]
+        if other:
+            raise ValueError(f"{what}: {', '.join(other)}")
+        return of
+
+    @pydantic.field_validator("bounds", mode="before")
+    @classmethod
+    def _dates_to_days(cls, bounds: Any, info: pydantic.ValidationInfo) -> Any:
+        """Return bounds that are dates as days since 1970-01-01."""
+        if not isinstance(bounds, Mapping):
+            return bounds
+        days = {
+            name: [*map(_date_to_days, bounds[name])]
+            for name in info.data.get("dates", {})
+            if isinstance(bounds.get(name), list | tuple)
+        }
+        return {**bounds, **days}
+
+    @pydantic.field_validator("bounds")
+    @classmethod
+    def _check_complete(cls, bounds: Bounds, info: pydantic.ValidationInfo) -> Bounds:
+        if "categories" not in info.data:  # wrong, and said
+            return bounds
+        features, texts = info.data.get("features", bounds), info.data["categories"]
+        need = (
+            "every feature needs public bounds [low, high], or categories, known"
+            " without the data; there are none for"
+        )
+        problems = {
+            need: [x for x in features if x not in {*bounds, *texts}],
+            "bounds of what is no feature": [x for x in bounds if x not in features],
+            "bounds of what has categories": [x for x in bounds if x in texts],
+            "the first must be below the second": [
+                name for name, (low, high) in bounds.items() if not low < high
+            ],
+        }
+        messages = [f"{what}: {', '.join(x)}" for what, x in problems.items() if x]
+        if messages:
+            raise ValueError("; ".join(messages))
+        return bounds
+
+    @pydantic.field_validator("id")
+    @classmethod
+    def _check_other_column(
+        cls, name: str | None, info: pydantic.ValidationInfo
+    ) -> str | None:
+        if name in {*info.data.get("features", ()), info.data.get("label")} - {None}:
+            raise ValueError(
+                "it must be another column than the features and the label"
+            )
+        return name
+
+
+def _date_to_days(end: object) -> object:
+    """Return a date like 1920-01-31 as days since 1970-01-01."""
+    try:
+        return (date.fromisoformat(str(end)) - date(1970, 1, 1)).days
+    except ValueError:
+        return end
+
+
+_DAY: Final = 86_400 * cells.MICROSECONDS
+MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
+
+
+@dataclass(frozen=True, eq=False)
+class TableBlock:
+    """Rows of the file from ``begin`` on: ids (m,), features (m, p), codes."""
+
+    begin: int
+    ids: Integers
+    values: Floats
+    codes: Integers
+
+    def select(self, chosen: slice | NDArray[np.bool_]) -> TableBlock:
+        """Return some of the rows."""
+        columns = self.ids[chosen], self.values[chosen], self.codes[chosen]
+        begin = self.begin + (chosen.start or 0 if isinstance(chosen, slice) else 0)
+        return TableBlock(begin, *columns)
+
+
+class TableCells:
+    """A pass over the table at ``path``, with its cells as numbers.
+
+    Labels become codes in the order in which they are met, those that are listed first;
+    ``label_codes`` holds their texts, and ``empty`` the rows without an id. What is
+    wrong is counted in ``violations``.
+    """
+
+    def __init__(
+        self, parameters: Parameters, path: Path, violations: labelled.Violations
+    ) -> None:
+        self.parameters, self.path, self.violations = parameters, path, violations
+        self.label_codes = parameters.places
+        self.empty: list[Integers] = []
+        self._listed = len(self.label_codes)
+        self._features = table_schema(parameters, ()).features
+
+    def blocks(self) -> Iterator[TableBlock]:
+        """Yield the rows; none at all is a UserError."""
+        parameters, begin = self.parameters, 0
+        wanted = [*parameters.features, parameters.label]
+        wanted += [parameters.id] if parameters.id else []
+        for batch in labelled.read_batches(self.path, wanted, self.violations):
+            columns = {name: cells.plain_column(batch[name]) for name in wanted}
+            if len(batch):
+                codes = self._labels(columns[parameters.label], begin)
+                values = self.features(columns, begin)
+                ids = self._client_ids(columns, len(codes), begin)
+                yield TableBlock(begin, ids, values, codes)
+            begin += len(batch)
+        if not begin:
+            raise UserError(f"{self.path} has no rows.")
+
+    def ids(self) -> Iterator[Integers]:
+        """Yield the ids alone, row numbers without a column of ids."""
+        begin, column = 0, self.parameters.id or self.parameters.label
+        for batch in labelled.read_batches(self.path, [column], self.violations):
+            columns = {column: cells.plain_column(batch[column])}
+            yield self._client_ids(columns, len(batch), begin)
+            begin += len(batch)
+        if not begin:
+            raise UserError(f"{self.path} has no rows.")
+
+    def rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
+        """Yield rows (ascending) with their written ids, for a message."""
+        id_name, begin = str(self.parameters.id), 0
+        violations = labelled.Violations(self.path, self.parameters)
+        for batch in labelled.read_batches(self.path, [id_name], violations):
+            column = cells.trim_ids(cells.plain_column(batch[id_name]))
+            for row in rows[(rows >= begin) & (rows < begin + len(batch))].tolist():
+                yield row + 1, repr(column[row - begin].as_py())
+            begin += len(batch)
+
+    def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
+        """Return features (m, p) of rows, NaN where missing or of no use."""
+        parts: list[Floats] = []
+        for feature in self._features:
+            codes = self._feature_values(feature.name, columns[feature.name], begin)
+            indicators = [
+                np.where(np.isnan(codes), np.nan, codes == code)
+                for code in range(len(feature.categories))
+            ]
+            parts += indicators or [codes]
+        return np.column_stack(parts)
+
+    def _labels(self, column: Any, begin: int) -> Integers:
+        """Return the codes of the labels, those listed as their places."""
+        name = self.parameters.label
+        most = self._listed + cells.VOCABULARY
+        codes = cells.encode_labels(column, self.label_codes, most)
+        self._count_violation(f"{name} is empty", codes < 0, begin)
+        if self._listed:
+            what = f"{name} {self.parameters.unlisted_text}"
+            self._count_violation(what, codes >= self._listed, begin, column)
+        return codes
+
+    def _feature_values(self, name: str, column: Any, begin: int) -> Floats:
+        """Return a feature, NaN where it is missing: a number, or a category's code."""
+        texts = sorted(self.parameters.categories.get(name, ()))
+        if not texts:
+            return self._feature_numbers(name, column, begin)
+        column = self._null_missing(column, texts)
+        code_of = {text: code for code, text in enumerate(texts)}
+        codes = cells.encode_labels(column, code_of)
+        what = f"{name} is none of the categories {', '.join(texts)}"
+        self._count_violation(what, codes >= len(texts), begin, column)
+        return np.where(codes < 0, np.nan, codes)
+
+    def _feature_numbers(self, name: str, column: Any, begin: int) -> Floats:
+        """Return a feature, NaN where missing; count cells that are no number.
+
+        A date is a number, too, where the source says how dates are written: days
+        since 1970-01-01.
+        """
+        import pyarrow.compute as pc
+
+        column, form = self._null_missing(column), self.parameters.dates.get(name)
+        with labelled.convert_column(self.path, name, column):
+            if form:
+                values = cells.wall_clock(column, form) / _DAY
+            else:
+                values = cells.parse_numbers(column, self.parameters.decimal)
+        is_number_text = np.asarray(pc.is_valid(column)) & cells.is_text(column)
+        wrong = np.isinf(values) | (np.isnan(values) & is_number_text)
+        what = f"a date like {form}" if form else "a finite number"
+        self._count_violation(f"{name} is not {what}", wrong, begin, column)
+        return values
+
+    def _client_ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:
+        column_name = self.parameters.id
+        if column_name is None:
+            return np.arange(begin + 1, begin + n + 1)
+        column = cells.trim_ids(columns[column_name])
+        empty = np.asarray(column.is_null())
+        self.empty.append(np.flatnonzero(empty) + begin)
+        self._count_violation(f"{column_name} is empty", empty, begin)
+        with labelled.convert_column(self.path, column_name, column):
+            id_column = column.fill_null("0" if cells.is_text(column) else 0)
+            ids, _ = cells.identify(id_column)
+        return ids
+
+    def _null_missing(self, column: Any, meant: Collection[str] = ()) -> Any:
+        """Return trimmed texts, null where one means missing; numbers as they are."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not cells.is_text(column):
+            return column
+        text = pc.utf8_trim_whitespace(column)
+        own_marks = self.parameters.missing_values
+        marks = [mark for mark in (*MARKS, *own_marks) if mark not in meant]
+        absent = pc.is_in(text, pa.array(marks, pa.string()))
+        return cells.plain_column(pc.if_else(absent, None, text))
+
+    def _count_violation(
+        self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
+    ) -> None:
+        rows = np.flatnonzero(wrong)
+        texts = (
+            (begin + row + 1, "" if examples is None else repr(examples[row].as_py()))
+            for row in rows.tolist()
+        )
+        self.violations.add(what, len(rows), texts)
+
+
+def table_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
+    """Return the table's public layout, a text feature as its categories' codes."""
+    why, texts = "stated by the user", parameters.categories
+    features = []
+    for name in parameters.features:
+        if name in texts:
+            features.append(columns.category_feature(name, texts[name], why))
+        else:
+            features.append(Feature(name, "", *parameters.bounds[name], why))
+    return TableSchema(
+        features=tuple(features),
+        label=parameters.label,
+        labels={name: place for place, name in enumerate(classes)},
+        classes=classes,
+    )
+
+
+def spread_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
+    """Return the schema with a 0/1 feature for each category.
+
+    A missing text is a bit of each of them: its public centre.
+    """
+    plain, shares = table_schema(parameters, classes), parameters.categories
+    features = tuple(
+        replace(feature, centre=1 / len(shares[f.name])) if f.categories else feature
+        for f in plain.features
+        for feature in (columns.indicator_features(f) or (f,))
+    )
+    return replace(plain, features=features)
+
+
+Bits = NDArray[np.bool_]
+CLIENTS: Final = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class TableSurvey(reader.TableCounts):
+    """The counts of a whole table file.
+
+    ``first`` (rows,) are the rows that repeat no earlier one; None where that is no
+    question. ``counts`` are the clients of each class, ``missing`` the values that each
+    feature lacks before rows are left out for it, ``labels`` the texts by code, and
+    ``spans`` how the features' values lie within their bounds.
+    """
+
+    schema: TableSchema
+    first: Bits | None
+    counts: dict[str, int]
+    labels: tuple[str, ...]
+    spans: ColumnSpans
+
+    def by_class(self, classes: Sequence[str]) -> list[int]:
+        """Return how many clients each class has."""
+        return [self.counts.get(name, 0) for name in classes]
+
+
+def survey_table(parameters: Parameters, path: Path) -> TableSurvey:
+    """Return the survey of the file at ``path``; UserError: violations.
+
+    A file that stays the same is read once.
+    """
+    stat = path.stat()
+    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return _cached_survey(parameters.model_dump_json(), path, stamp)
+
+
+@lru_cache(maxsize=1)
+def _cached_survey(wanted: str, path: Path, _stamp: tuple[int, ...]) -> TableSurvey:
+    parameters = Parameters.model_validate_json(wanted)  # mappings have no hash
+    violations = labelled.Violations(path, parameters)
+    table = TableCells(parameters, path, violations)
+    repeated, ids = RepeatedRows(), _SeenIds()
+
+    def noted_blocks() -> Iterator[TableBlock]:
+        for block in table.blocks():
+            repeated.add(np.column_stack([block.values, block.codes]))
+            ids.add(block.ids)
+            yield block
+
+    total = _tally_blocks(noted_blocks(), parameters)
+    ids.check(table)
+    codes = table.label_codes
+    names = labelled.resolve_classes(violations, parameters.label, codes, parameters)
+    first = repeated.first_occurrences()
+    rows = total.rows
+    distinct = rows if first is None else int(first.sum())
+    if parameters.duplicates != "distinct":
+        first = None
+    if first is not None:
+        again = TableCells(parameters, path, violations).blocks()
+        total = _tally_blocks(_choose_rows(again, first), parameters)
+    schema, labels = spread_schema(parameters, names), tuple(codes)
+    missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
+    if parameters.missing == "keep":
+        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
+    if parameters.missing == "drop" and not total.codes.sum():
+        raise reader.no_rows_error()
+    counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
+    spans = total.spans
+    return TableSurvey(rows, distinct, missing, schema, first, counts, labels, spans)
+
+
+@dataclass
+class _RowCounts:
+    """Counts over rows: all, those that stay clients by label code, missing values."""
+
+    rows: int
+    codes: Integers
+    missing: Integers
+    empty: Integers
+    spans: ColumnSpans
+
+
+def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowCounts:
+    schema = spread_schema(parameters, ())
+    p = len(schema.features)
+    ends = ([getattr(f, end) for f in schema.features] for end in ("lower", "upper"))
+    spans = ColumnSpans(*(np.array(end, dtype=np.float64) for end in ends))
+    total = _RowCounts(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
+    for block in blocks:
+        absent = reader.missing_mask(block.values, schema)
+        codes = block.codes[_keep_mask(absent, parameters) & (block.codes >= 0)]
+        size = max(len(total.codes), int(codes.max(initial=0)) + 1)
+        counted = np.bincount(codes, minlength=size)
+        counted[: len(total.codes)] += total.codes
+        total.codes = counted
+        total.rows += len(block.ids)
+        total.missing += absent.sum(axis=0)
+        spans.add(block.values, absent)
+        total.empty += np.isnan(block.values).sum(axis=0)
+    return total
+
+
+def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:
+    if parameters.missing != "drop":
+        return np.full(len(absent), True)
+    return np.asarray(~absent.any(axis=1))
+
+
+def _choose_rows(
+    blocks: Iterator[TableBlock], first: Bits | None
+) -> Iterator[TableBlock]:
+    for block in blocks:
+        end = block.begin + len(block.ids)
+        yield block if first is None else block.select(first[block.begin : end])
+
+
+class _SeenIds:
+    """All ids so far."""
+
+    def __init__(self) -> None:
+        self._parts: list[Integers] = []
+
+    def add(self, ids: Integers) -> None:
+        self._parts.append(ids)
+
+    def check(self, table: TableCells) -> None:
+        """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
+        if table.parameters.id is None or not self._parts:
+            return
+        ranked = np.concatenate(self._parts)
+        ranked.sort()
+        if (ranked[1:] != ranked[:-1]).all():
+            return
+        every = np.concatenate(self._parts)
+        nonempty = np.delete(np.arange(len(every)), np.concatenate(table.empty))
+        again = np.ones(len(nonempty), dtype=bool)
+        again[np.unique(every[nonempty], return_index=True)[1]] = False
+        rows = nonempty[again]
+        what = f"{table.parameters.id} repeats an earlier one{SPELT}"
+        table.violations.add(
+            what, len(rows), table.rows_with_ids(rows[: labelled.EXAMPLES])
+        )
+
 
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = columns.user_file_key, columns.no_size, schema.classes
+files, size, classes = columns.user_file_key, columns.no_size, labelled.classes
 
 
 def width(parameters: Parameters) -> int:
@@ -36,7 +504,7 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
             at most ten rows each; row 1 is the first below the header.
     """
     path = paths["path"]
-    survey = wide_rows.survey_table(parameters, path)
+    survey = survey_table(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
     title = f"Table {path.name}"
     metadata = reader.facts(survey.schema, survey, title, notes, parameters)
@@ -46,21 +514,86 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
 
 def examined(parameters: Parameters, paths: Paths) -> FileCard:
     """Return the card of the file for its owner; UserError: violations."""
-    return card.table_card(parameters, paths["path"])
+    path = paths["path"]
+    survey = survey_table(parameters, path)
+    counts = {name: survey.counts.get(name, 0) for name in survey.schema.classes}
+    clients, missing = sum(counts.values()), survey.missing
+    keeps_repeats = parameters.duplicates == "keep"
+    fills = parameters.missing == "centre"
+    client_count = survey.rows if keeps_repeats else survey.distinct
+    n = survey.rows - survey.distinct  # rows that equal an earlier one
+    equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
+    if parameters.id and keeps_repeats:
+        text = "their ids differ, so they are kept as other people"
+    elif parameters.id:
+        text = (
+            "left out though their ids differ. If these are other people, as where"
+            " columns are coarse, write duplicates: keep"
+        )
+    else:
+        text = (
+            "nothing says whether these are other people. Name a column that tells"
+            " them apart, id: COLUMN, or write duplicates: keep; they are left out"
+        )
+    needs_remark = n and (parameters.id or not keeps_repeats)
+    return FileCard(
+        path=path,
+        rows=survey.rows,
+        clients=clients,
+        classes=counts,
+        columns=column_cards([*missing], survey.spans, [*missing.values()]),
+        repeats=n,
+        repeats_are="kept" if keeps_repeats else "left out",
+        left_out={"a value is missing": client_count - clients},
+        filled=sum(missing.values()) if fills else 0,
+        more=(f"{equal} an earlier one: {text}.",) if needs_remark else (),
+    )
 
 
 def pieces(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients.
 
-    Without a column ``id`` a client is named by its row; see `arrow_cells.identify`
-    for what a text becomes.
+    Without a column ``id`` a client is named by its row; see `cells.identify` for what
+    a text becomes.
     """
-    yield from wide_rows.pieces(parameters, paths["path"])
+    path = paths["path"]
+    counts = survey_table(parameters, path)
+    place = np.array([counts.schema.classes.index(text) for text in counts.labels])
+    begin = 0
+    table = TableCells(parameters, path, labelled.Violations(path, parameters))
+    for block in _choose_rows(table.blocks(), counts.first):
+        for start in range(0, len(block.ids), CLIENTS):
+            part = block.select(slice(start, start + CLIENTS))
+            absent = reader.missing_mask(part.values, counts.schema)
+            settled = reader.fill_missing(
+                part.values, absent, counts.schema, parameters.missing
+            )
+            selection = _keep_mask(absent, parameters)
+            n = int(selection.sum())
+            ids, labels = part.ids[selection], place[part.codes[selection]]
+            groups = np.arange(begin, begin + n)
+            yield columns.client_columns(settled[selection], labels, ids, groups)
+            begin += n
 
 
 def members(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
-    """Yield client_id and group (n,) of the clients, without curves."""
-    yield from wide_rows.members(parameters, paths["path"])
+    """Yield client_id and group of the clients of ``pieces``, without curves.
+
+    Only the column of ids is read, unless other ones decide who is a client.
+    """
+    if parameters.duplicates == "distinct" or parameters.missing == "drop":
+        for piece in pieces(parameters, paths):
+            yield {name: piece[name] for name in ("client_id", "group")}
+        return
+    path = paths["path"]
+    violations, seen_ids, begin = labelled.Violations(path, parameters), _SeenIds(), 0
+    table = TableCells(parameters, path, violations)
+    for ids in table.ids():
+        seen_ids.add(ids)
+        yield {"client_id": ids, "group": np.arange(begin, begin + len(ids))}
+        begin += len(ids)
+    seen_ids.check(table)
+    violations.check()
 
 
 def clients(parameters: Parameters, paths: Paths) -> ClientColumns:

@@ -6,8 +6,6 @@ for curves given by their basis coefficients, so the Gram matrix of the basis st
 in the operator, in the inner product and in the classifier.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -4,8 +4,6 @@ Newton's method (iteratively reweighted least squares) on standardised coordinat
 that neither the units of the reports nor an ill-placed origin matter.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -5,8 +5,6 @@ u = theta' design are the margins of n reports and V is convex. All problems of 
 take their steps together, written with ``matmul``; one leaves when it has converged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial

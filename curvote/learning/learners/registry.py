@@ -1,7 +1,5 @@
 """Registry of learners: functions by name, their parameters and shared checks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The learner ``sklearn:linear_model.RidgeClassifier`` is the class of that path. 
 bring ``coef_`` and ``intercept_``; what it minimises is its own affair.
 """
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterator

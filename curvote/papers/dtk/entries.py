@@ -1,7 +1,5 @@
 """Entries of DTK: its tables and figures, with pipelines and modules."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from curvote.papers import reproduction
@@ -15,21 +13,21 @@ _ALL = (
     FormulaEntry(
         name="table-1-dtk",
         title="Table 1: where the regimes of privacy end",
-        module="table_1",
+        place="formulas:regime",
         quantity="value",
         measured="paper printed, curvote by brute force over (4), corrected formula",
     ),
     FormulaEntry(
         name="figure-1-dtk",
         title="Figure 1: excess risk and its regimes against epsilon",
-        module="figure_1",
+        place="formulas:risk",
         quantity="value",
         measured="natural logarithm of the excess risk by (4)",
     ),
     FormulaEntry(
         name="figure-2-dtk",
         title="Figure 2: the regression functions of target and sources",
-        module="figure_2",
+        place="formulas:regression",
         quantity="value",
         measured="probability of class 1",
     ),
@@ -37,21 +35,24 @@ _ALL = (
         "figure-3-dtk",
         "Figure 3: what a source adds, 100 records each",
         100,
-        "figure_3",
+        "simulations:source",
     ),
     AccuracyEntry(
         "figure-4-dtk",
         "Figure 4: accuracy against epsilon, 500 records each",
         100,
-        "figure_4",
+        "simulations:budget",
     ),
     AccuracyEntry(
-        "figure-5-dtk", "Figure 5: 500 records over m + 1 servers", 10, "figure_5"
+        "figure-5-dtk",
+        "Figure 5: 500 records over m + 1 servers",
+        10,
+        "simulations:servers",
     ),
     FormulaEntry(
         name="figure-6-dtk",
         title="Figure 6: trained at one hospital, tested at another",
-        module="figure_6",
+        place="hospitals:pair",
         quantity="accuracy",
         measured="accuracy in %, 100 training records, 200 splits, no noise",
     ),
@@ -59,12 +60,12 @@ _ALL = (
         "figure-7-dtk",
         "Figure 7: four hospitals, target Hungary",
         200,
-        "figure_7",
+        "hospitals:combination",
         measured="accuracy and F1 in %",
     ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}
 
 
-_PAPER = Paper("curvote.papers.dtk", REPRODUCTIONS)
-compare, laid_out, agreement = _PAPER.compare, _PAPER.laid_out, _PAPER.agreement
+PAPER = Paper("curvote.papers.dtk", REPRODUCTIONS)
+compare, laid_out, agreement = PAPER.compare, PAPER.laid_out, PAPER.agreement

@@ -1,7 +1,5 @@
 """Contest of protocols: cells where `auto` holds, the page of results, its figure."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections import Counter
@@ -18,7 +16,7 @@ from rich.table import Table
 
 from curvote.chain.measure import Look
 from curvote.papers import drawing
-from curvote.papers.evidence import Evidence
+from curvote.papers.reproduction import Evidence
 from curvote.papers.rows import Row, column_levels, distinct_values, select, with_error
 from curvote.report import data, style
 

@@ -1,7 +1,5 @@
 """Figures of MRMA: tables as charts, errors, boxes, total variation, weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,8 +18,8 @@ from curvote.base.errors import InternalError
 from curvote.base.privacy import label_budget_share
 from curvote.chain.measure import Look
 from curvote.papers import drawing
-from curvote.papers.evidence import Evidence
-from curvote.papers.mrma.comparison import USEFUL, printed_cases
+from curvote.papers.mrma.entries import USEFUL, printed_cases
+from curvote.papers.reproduction import Evidence
 from curvote.papers.rows import Row, distinct_values, select
 from curvote.report import data, style
 

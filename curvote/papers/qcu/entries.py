@@ -1,7 +1,5 @@
 """Entries of QCU: figures computed at once, without runs."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from curvote.papers import reproduction
@@ -10,7 +8,7 @@ from curvote.papers.reproduction import Paper
 QcuEntry = partial(reproduction.Entry, paper="QCU", replicates=1, runs=())
 CurveEntry = partial(
     QcuEntry,
-    module="curves",
+    place="curves:model",
     quantity="agreement",
     measured=(
         "agreement with the clean answer in %; paper drawn, curvote exact as"
@@ -22,26 +20,26 @@ _ALL = (
     QcuEntry(
         name="qcu-figure-2",
         title="Figure 2: a classifier of one number under Laplace noise",
-        module="example",
+        place="concentration:example",
         quantity="concentration",
     ),
     QcuEntry(
         name="qcu-figure-3",
         title="Figure 3: the robustness radius of a classifier of two numbers",
-        module="radius",
+        place="boxes:radius",
         quantity="value",
         measured="radius around (.5, .5)",
     ),
     QcuEntry(
         name="qcu-figure-4",
         title="Figure 4: concentration of the mechanisms at .5 against theta",
-        module="concentration",
+        place="concentration:theta",
         quantity="concentration",
     ),
     QcuEntry(
         name="qcu-figure-5",
         title="Figure 5: the hyperrectangle of the classifier of Figure 3",
-        module="hyperrectangle",
+        place="boxes:rectangle",
         quantity="value",
         measured="sides of the box around (.5, .5); agreement in % where it says so",
     ),
@@ -50,7 +48,7 @@ _ALL = (
     QcuEntry(
         name="qcu-figure-8",
         title="Figures 8 and 15: digits of 49 pixels, the first two images",
-        module="digits",
+        place="curves:digit",
         quantity="agreement",
         measured="agreement with the clean answer in %, drawn; another network",
     ),
@@ -58,7 +56,7 @@ _ALL = (
     QcuEntry(
         name="qcu-figure-10",
         title="Figure 10: decision maps of stroke, with box and noise",
-        module="maps",
+        place="boxes:map",
         quantity="share",
         measured="shares in % of what one box covers",
     ),
@@ -69,14 +67,14 @@ _ALL = (
     QcuEntry(
         name="qcu-figure-16",
         title="Figure 16: digits of 49 pixels, ten images",
-        module="digits",
+        place="curves:digit",
         quantity="agreement",
         measured="agreement with the clean answer in %, drawn; another network",
     ),
     QcuEntry(
         name="qcu-table-2",
         title="Table 2: what a value costs",
-        module="costs",
+        place="curves:cost",
         quantity="value",
         measured="milliseconds, and queries of the classifier",
     ),
@@ -84,5 +82,5 @@ _ALL = (
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}
 
 
-_PAPER = Paper("curvote.papers.qcu", REPRODUCTIONS)
-compare, laid_out, agreement = _PAPER.compare, _PAPER.laid_out, _PAPER.agreement
+PAPER = Paper("curvote.papers.qcu", REPRODUCTIONS)
+compare, laid_out, agreement = PAPER.compare, PAPER.laid_out, PAPER.agreement

@@ -3,8 +3,6 @@
 Shipped mechanisms stand in `curvote.mechanisms`. These differ from them on purpose.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from curvote.base.validate import FloatArray
+from curvote.chain.measure import Look
 from curvote.mechanisms import base
 from curvote.mechanisms.factory import make
 from curvote.papers.qcu.studies import BOUNDS, UNIT
@@ -245,6 +244,14 @@ def paper_share(inside: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + (1 / inside - 1).sum(axis=1)))
 
 
+LOOKS: Final = {
+    "pm_01": Look("#0072b2", "o"),
+    "sw_01": Look("#009e73", "^"),
+    "k_rr": Look("#d98c00", "s"),
+    "exponential": Look("#b3346c", "D"),
+    "laplace": Look("#6460c8", "v"),
+    "gaussian": Look("#5c4a32", "h"),
+}
 MECHANISMS: Final = ("pm_01", "sw_01", "k_rr", "exponential", "laplace", "gaussian")
 PARAMS: Final[dict[str, dict[str, Any]]] = {
     "k_rr": {"n_classes": 101},

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,10 +14,9 @@ from numpy.typing import NDArray
 from curvote.base.errors import InternalError
 from curvote.base.validate import FloatArray
 from curvote.data import raw_files
-from curvote.data.public import churn, stroke
+from curvote.data.public.published_tables import CHURN, STROKE
 from curvote.data.reader import PublishedTable
-from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, percent
+from curvote.papers.rows import Row, percent, published_rows
 from curvote.pipeline.config.project import Project
 from curvote.systems.utility.method.engines.base import Question, Surface, choose_engine
 from curvote.systems.utility.method.profile import Box, certify_box
@@ -108,7 +105,7 @@ class Study:
 
 STUDIES: Final = {
     "stroke": Study(
-        stroke.TABLE,
+        STROKE,
         {
             "age": 100,
             "hypertension": 1,
@@ -123,7 +120,7 @@ STUDIES: Final = {
     ),
     # The authors' edition has two columns more.
     "churn": Study(
-        churn.TABLE,
+        CHURN,
         {
             "CreditScore": 1000,
             "Age": 100,
@@ -153,11 +150,6 @@ def fit_model(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
         records, labels, test_size=_HELD_OUT, random_state=_SEED, stratify=labels
     )
     return model.fit(X, y)
-
-
-def study_question(study: Study, model: Any, records: FloatArray) -> Question:
-    """Return the robustness question of a model; sensitive columns in [0, 1]."""
-    return Question(model, records, study.places, BOUNDS)
 
 
 POINT: Final = np.array([[0.5, 0.5]])
@@ -221,13 +213,6 @@ class RobustModel:
         return self.question.values
 
 
-def evidence_project(name: str, evidence: Evidence | None) -> Project:
-    """Return the project that holds the tables of ``name``."""
-    if evidence is None or evidence.project is None:
-        raise InternalError(f"{name} reads published files: it needs a project")
-    return evidence.project
-
-
 @lru_cache(maxsize=4)
 def analyze_setting(project: Project, name: str, setting: str) -> RobustModel:
     """Return the surface and box of ``name`` around a setting's records.
@@ -248,7 +233,7 @@ def _fitted_model(project: Project, name: str) -> tuple[Study, FloatArray, Any]:
 
 def analyze(study: Study, model: Any, records: FloatArray) -> RobustModel:
     """Return the surface and the box of a model around records (n, D)."""
-    query = study_question(study, model, records)
+    query = Question(model, records, study.places, BOUNDS)
     surface = answer_surface(query)
     box = certify_box(surface, query.values, bounds=query.bounds)
     return RobustModel(query, surface, box)
@@ -303,9 +288,8 @@ def agreement_row(
 @cache
 def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
     """Return the values of a figure of the file, in its order."""
-    place = files("curvote.papers.qcu") / "published" / "qcu_figures.csv"
     columns_of: dict[PrintedCurve, dict[str, str]] = {}
-    for row in csv.DictReader(place.read_text(encoding="utf-8").splitlines()):
+    for row in published_rows("qcu", "qcu_figures.csv"):
         if row["figure"] == figure:
             names = (row["model"], row["records"], row["mechanism"])
             curve = PrintedCurve(*names, float(row["epsilon"]))

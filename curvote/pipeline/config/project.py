@@ -1,7 +1,5 @@
 """Project folder: pipelines.yaml, and the places below its data folder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path

@@ -16,7 +16,7 @@ from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, WholeNumber
-from curvote.data.lookup import module
+from curvote.data.lookup import find_dataset
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
 from curvote.pipeline.config.project import Project
@@ -356,7 +356,7 @@ def _source_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
         condition = {"properties": {"name": {"const": name}}, "required": ["name"]}
         reference = {"$ref": f"#/$defs/{definition}"}
         conditions.append({"if": condition, "then": reference})
-        form = module(name).Parameters
+        form = find_dataset(name).Parameters
         schema = form.model_json_schema(ref_template=f"#/$defs/{definition}.{{model}}")
         for part, inner in schema.pop("$defs", {}).items():
             definitions[f"{definition}.{part}"] = inner

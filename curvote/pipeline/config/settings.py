@@ -1,7 +1,5 @@
 """Settings of a pipeline: their validation, axes, and the parts they lead to."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +16,7 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.system import Part
-from curvote.data.lookup import is_remote, module
+from curvote.data.lookup import find_dataset, is_remote
 from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of, section_model
@@ -453,7 +451,7 @@ def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
         problem = "is missing" if name is None else f"{quote_value(name)} is not known"
         yield Problem(f"{problem}.{hint}", ("source", "name"))
         return
-    form = module(name).Parameters
+    form = find_dataset(name).Parameters
     try:
         form.model_validate(pipeline.source)
     except ValidationError as error:

@@ -5,8 +5,6 @@ SHA-256. A digest under a key that stays here (HMAC, RFC 2104) tells them nothin
 still changes when the file does.
 """
 
-from __future__ import annotations
-
 import hmac
 import os
 import secrets
@@ -19,7 +17,7 @@ from typing import Any, Final
 from curvote.base.durable import OTHERS_MODE, private_folder, sync_folder
 from curvote.base.errors import UserError
 from curvote.data import raw_files as raw
-from curvote.data.lookup import module, resolve_source
+from curvote.data.lookup import find_dataset, resolve_source
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 
@@ -113,7 +111,7 @@ class MissingFiles:
 
 def reads_user_file(source: Mapping[str, Any]) -> bool:
     """Return whether a source reads the user's own, unpublished file."""
-    return bool(getattr(module(source["name"]), "USER_FILE", False))
+    return bool(getattr(find_dataset(source["name"]), "USER_FILE", False))
 
 
 def has_unpublished_records(pipeline: Pipeline) -> bool:

@@ -4,8 +4,6 @@ Only true and false are truth values (`yes`, `no`, `on`, `off` are texts), 1e-9 
 number, 010 is ten, and a date or 1_000 is a text. https://yaml.org/spec/1.2.2/#103
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

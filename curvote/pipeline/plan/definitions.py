@@ -12,8 +12,6 @@ Comments, docstrings, layout and annotations that nothing reads do not count, no
 ``__init__`` files, which hold names only, as a test says, nor the tables of a registry.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Expansion of a pipeline into steps: stages, cells, inputs and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module

@@ -90,14 +90,14 @@ _version = cache(version)
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield all that differs between the components of two keys, most telling first."""
-    for name, before, now in _changed(old["params"], new["params"]):
-        for path, was, will in _inner(name, before, now):
+    for name, before, now in _changed_values(old["params"], new["params"]):
+        for path, was, will in _nested_changes(name, before, now):
             yield f"parameter {path} {as_one_line(was)} -> {as_one_line(will)}"
     if old.get("raw") != new.get("raw"):
         keyed = any(isinstance(entry, dict) for entry in new.get("raw", {}).values())
         yield "the raw file changed" + ", or data/state/digest.key" * keyed
     if any(isinstance(code, dict) for code in old["code"].values()):
-        differing = list(_changed(_flat(old["code"]), _flat(new["code"])))
+        differing = list(_changed_values(_flat(old["code"]), _flat(new["code"])))
         # What only one of them reaches is no reason but where it differs alone: it
         # follows from a parameter, or from what is common to both.
         common = [name for name, before, now in differing if before and now]
@@ -106,9 +106,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
             yield f"code {name} changed"
     else:
         yield "keys count definitions now, and no longer whole modules"
-    for name, before, now in _changed(old["versions"], new["versions"]):
+    for name, before, now in _changed_values(old["versions"], new["versions"]):
         yield f"library {name} {before} -> {now}"
-    for name, _, _ in _changed(old["inputs"], new["inputs"]):
+    for name, _, _ in _changed_values(old["inputs"], new["inputs"]):
         yield f"input {name} changed"
     if old["contract"] != new["contract"]:
         yield f"contract {old['contract']} -> {new['contract']}"
@@ -123,7 +123,7 @@ def _flat(code: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _changed(
+def _changed_values(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     for name in sorted({*old, *new}):
@@ -131,10 +131,10 @@ def _changed(
             yield name, old.get(name), new.get(name)
 
 
-def _inner(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+def _nested_changes(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(before, dict) and isinstance(now, dict):
-        for key, was, will in _changed(before, now):
-            yield from _inner(f"{name}.{key}", was, will)
+        for key, was, will in _changed_values(before, now):
+            yield from _nested_changes(f"{name}.{key}", was, will)
     else:
         yield name, before, now
 

@@ -10,8 +10,6 @@ What is not certain stays with the first: a ledger that counts two peoples toget
 counts too much; the other mistake would give somebody a second budget.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress

@@ -1,7 +1,5 @@
 """Ledger reports: consistency with the store, and export as a table."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -10,8 +10,6 @@ moment at which noise leaves. Before it a kill costs nobody anything: the reserv
 taken back. After it nothing is drawn again.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import shlex

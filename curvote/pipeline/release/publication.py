@@ -4,8 +4,6 @@ The task is public. An invitation goes to one client, over a private way: it is 
 lets that client answer, once.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Audit tasks of a pipeline or run, and stored verdicts about them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +55,7 @@ def pipeline_tasks(project: Project, configured: ConfiguredPipeline) -> list[Any
     stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
     is not here.
     """
-    return _distinct(
+    return _distinct_tasks(
         task
         for setting in configured.settings
         for part in resolve_parts(setting.pipeline)
@@ -74,7 +72,7 @@ def run_tasks(project: Project, record: RunRecord) -> list[AnyTask]:
         cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
         read = partial(stage_metadata, project, record, cell=cell)
         tasks += nominal_tasks(part.settings, read)
-    return _distinct(tasks)
+    return _distinct_tasks(tasks)
 
 
 def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
@@ -111,7 +109,7 @@ def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyT
             yield kind.nominal_task(task)
 
 
-def _distinct(every: Iterable[AnyTask]) -> list[AnyTask]:
+def _distinct_tasks(every: Iterable[AnyTask]) -> list[AnyTask]:
     return list({task.digest(): task for task in every}.values())
 
 

@@ -1,7 +1,5 @@
 """Plan of a run: an action for every step, and its reason in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -54,7 +54,7 @@ class RunView:
         return find_system(self.settings.protocol)
 
     @cached_property
-    def _resolved(self) -> dict[str, Any]:
+    def _cell_settings(self) -> dict[str, Any]:
         return cell_values(self.settings, self.cell)
 
     def without(self, *axes: str) -> RunView:
@@ -71,7 +71,7 @@ class RunView:
 
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
-        return dotted_value(self._resolved, path)
+        return dotted_value(self._cell_settings, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
         """Return whether the cell has a stage, and the stage a table."""

@@ -5,8 +5,6 @@ are packed, text is dictionary-encoded. Each field says its kind, so that a file
 without asking who made it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Store of immutable artifacts: sides, manifests, commits and migrations."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

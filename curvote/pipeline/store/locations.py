@@ -166,28 +166,28 @@ def files_below(folder: RemotePath) -> list[fs.FileInfo]:
     with store_errors(folder, "read"):
         infos = connection().get_file_info(selector)
         if not infos:
-            _check_bucket(_endpoint(), folder.parts[1])
+            _check_bucket(_s3_endpoint(), folder.parts[1])
     return [info for info in infos if info.is_file]
 
 
 @cache
 def _check_bucket(endpoint: str | None, name: str) -> None:
     """Refuse a missing bucket; an existing one is checked once."""
-    if _connect(endpoint).get_file_info(name).type != fs.FileType.Directory:
+    if _s3_file_system(endpoint).get_file_info(name).type != fs.FileType.Directory:
         raise OSError("NO_SUCH_BUCKET")
 
 
 def connection() -> fs.S3FileSystem:
     """Return the file system of the endpoint that the environment names."""
-    return _connect(_endpoint())
+    return _s3_file_system(_s3_endpoint())
 
 
-def _endpoint() -> str | None:
+def _s3_endpoint() -> str | None:
     return next((os.environ[n] for n in _ENDPOINTS if os.environ.get(n)), None)
 
 
 @cache
-def _connect(endpoint: str | None) -> fs.S3FileSystem:
+def _s3_file_system(endpoint: str | None) -> fs.S3FileSystem:
     return fs.S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=CONNECT_SECONDS,

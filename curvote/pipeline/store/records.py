@@ -5,8 +5,6 @@ folder changed without it, and made anew where it is lost, damaged or of another
 version.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

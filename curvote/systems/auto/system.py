@@ -1,7 +1,5 @@
 """System `auto`: settings of whichever system it chooses."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from curvote.chain.measure import Look, Method

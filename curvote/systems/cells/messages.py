@@ -1,7 +1,5 @@
 """Messages of `counts`, `stump` and `tree`: a noised cell and class in one word."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from curvote.base import validate
-from curvote.base.classes import class_indices
+from curvote.base import classes, errors, validate
 from curvote.base.entropy import Entropy, stream
-from curvote.base.errors import UserError
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Columns
 from curvote.curves import partition
@@ -88,10 +84,10 @@ class Answer(message.Message):
         """Return questions (n,), which no record chose, and noised answers (n,)."""
         partitions = _task_partitions(task)
         # Broken records are refused before any draw.
-        labels = class_indices(data.labels, len(task.classes))
+        labels = classes.class_indices(data.labels, len(task.classes))
         z, n = validate.finite(z=data.z), labels.size
         if z.shape != (n, task.encoding.d):
-            raise UserError(f"{n} labels for numbers of shape {z.shape}.")
+            raise errors.UserError(f"{n} labels for numbers of shape {z.shape}.")
         question = exact.uniform_below(partitions.count, n, stream(entropy, "question"))
         truths = true_answers(task, data, question)
         noise = stream(entropy, "answer")
@@ -125,7 +121,7 @@ def true_answers(task: Task, data: message.ClientData, question: Index) -> Index
     """Return the true answers (n,) of records: cell K + class."""
     cell = _task_partitions(task).place(data.z, question)
     k = len(task.classes)
-    return cell * k + class_indices(data.labels, k)
+    return cell * k + classes.class_indices(data.labels, k)
 
 
 def answer_mechanism(task: Task) -> KRR:
@@ -137,7 +133,7 @@ def answer_mechanism(task: Task) -> KRR:
 def check_answer_count(cells: int, n_classes: int) -> None:
     """Refuse more answers than a noised one can tell apart."""
     if cells * n_classes > MAX_ANSWERS:
-        raise UserError(
+        raise errors.UserError(
             f"{cells} cells of {n_classes} classes are {cells * n_classes} words; one"
             f" noised word tells at most {MAX_ANSWERS} apart: ask for fewer cells."
         )

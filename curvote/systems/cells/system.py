@@ -1,17 +1,12 @@
 """Systems `counts`, `stump` and `tree`: questions, noised answers, a scorecard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from pydantic import BaseModel
 
 from curvote.base.errors import Problem, UserError
-from curvote.chain.axis import PipelineSettings
-from curvote.chain.measure import Look, Method
-from curvote.chain.stage import VECTOR, Table
-from curvote.chain.system import System
+from curvote.chain import axis, measure, stage, system
 from curvote.data import lookup
 from curvote.messages.measures import ERRORS, MAJORITY
 from curvote.systems.cells import messages
@@ -20,25 +15,28 @@ from curvote.systems.common import checks, declarations, study
 from curvote.systems.direct.system import JUDGED_BY_Z
 from curvote.systems.references.messages import ComparisonLabel
 
-_CUTS = {"of": VECTOR, "feature": VECTOR, "threshold": VECTOR}
-QUESTIONS: Final = Table("questions", _CUTS, unit="question")
-ANSWERS: Final = Table(
+_CUTS = {"of": stage.VECTOR, "feature": stage.VECTOR, "threshold": stage.VECTOR}
+QUESTIONS: Final = stage.Table("questions", _CUTS, unit="question")
+ANSWERS: Final = stage.Table(
     "answers", {"question": "int64", "answer": "int64"}, unit="message"
 )
 # The scores of a question are (C, K), cell by cell.
-SCORECARD: Final = Table(
-    "scorecard", {**_CUTS, "score": VECTOR, "n": "int64"}, unit="question"
+SCORECARD: Final = stage.Table(
+    "scorecard", {**_CUTS, "score": stage.VECTOR, "n": "int64"}, unit="question"
 )
 
 
-Cells = Callable[[PipelineSettings], int]
+Cells = Callable[[axis.PipelineSettings], int]
 
 _STAGES = "curvote.systems.cells.stages"
 
 
 def cell_system(
-    method: Method, settings: type[BaseModel], size: tuple[str, Cells], *drawing: str
-) -> System:
+    method: measure.Method,
+    settings: type[BaseModel],
+    size: tuple[str, Cells],
+    *drawing: str,
+) -> system.System:
     """Return the system named as its ``method``.
 
     ``size`` is the key of its section that says how many cells or questions there are,
@@ -74,7 +72,7 @@ def cell_system(
         beside=(study.CONFUSION,),
     )
 
-    def check_cells(pipeline: PipelineSettings) -> Iterator[Problem]:
+    def check_cells(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
         """Require no more cells and classes than one word tells."""
         named = lookup.classes(pipeline.source) or ("one", "other")
         try:
@@ -82,7 +80,7 @@ def cell_system(
         except UserError as error:
             yield Problem(str(error), (name, key))
 
-    return System(
+    return system.System(
         name=name,
         settings=settings,
         stages=(*declarations.COMMON_STAGES, train, privatize, aggregate, score),
@@ -101,28 +99,28 @@ def cell_system(
     )
 
 
-_COUNTS = Method(
+_COUNTS = measure.Method(
     "counts",
     "counts (naive Bayes)",
     "Each client tells the public bin of one number and its class, as one noised word; "
     "naive Bayes is made of the counts. It expects no straight line.",
-    Look("#7b4173", "P", width=1.6),
+    measure.Look("#7b4173", "P", width=1.6),
     rank=121,
 )
-_STUMP = Method(
+_STUMP = measure.Method(
     "stump",
     "stump",
     "Each client tells the side of one public threshold and its class, as one noised "
     "word; the threshold that tells most classes rightly is kept.",
-    Look("#8c6d31", "v", width=1.6),
+    measure.Look("#8c6d31", "v", width=1.6),
     rank=122,
 )
-_TREE = Method(
+_TREE = measure.Method(
     "tree",
     "tree",
     "Each client tells its cell of a public recursive grid and its class, as one "
     "noised word; each cell gets the class that most in it have.",
-    Look("#637939", "^", width=1.6),
+    measure.Look("#637939", "^", width=1.6),
     rank=123,
 )
 

@@ -1,7 +1,5 @@
 """Settings of several systems: checked, and resolved where they stand for others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 

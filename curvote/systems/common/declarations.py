@@ -1,7 +1,5 @@
 """Declarations of stages: those of all systems, and short forms of others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

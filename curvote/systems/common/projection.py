@@ -1,7 +1,5 @@
 """Projection stage: curves become coefficients and z by public constants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

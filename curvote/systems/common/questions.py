@@ -5,8 +5,6 @@ public, and who answers which question no data decides. Two classes leave one qu
 "is it class 1?", so whatever asks by a code asks of two classes as it ever did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Sections of pipelines.yaml that several systems share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator

@@ -1,7 +1,5 @@
 """Simulated clients of a study: their roles, messages and scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Tables that several systems share: clients, reports, votes and classifiers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Messages of `direct` and its variants: one noised vector a client."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

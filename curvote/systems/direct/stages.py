@@ -1,100 +1,78 @@
 """Stages of `direct` and of its variants: reports, means and scores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
-from curvote.chain.stage import (
-    Columns,
-    Inputs,
-    Metadata,
-    Params,
-    Rows,
-    StageContext,
-    block_noise,
-)
+from curvote.chain import stage
 from curvote.curves.direction import Whitening
-from curvote.learning.directions import (
-    BlockMeans,
-    MomentRule,
-    ReportMean,
-    average_iterates,
-    estimate_whitening,
-    gradient_step,
-    one_of_classifier,
-    one_round_classifier,
-    solve_weights,
-    two_round_classifier,
-)
-from curvote.learning.fallback import solve_with_fallback
+from curvote.learning import directions, fallback
 from curvote.messages import arms
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places
-from curvote.systems.direct.messages import (
-    FIRST_ROUND,
-    Direction,
-    Gradient,
-    NamedDirection,
-    Refinement,
-    gradients_from_params,
-    start_coefficients,
-    task_at,
-    task_gradients,
-)
+from curvote.systems.direct import messages
 from curvote.systems.references.stages import majority_error
 
-privatize_metadata, privatize_portions = study.draw_stage_in_portions(Direction())
+privatize_metadata, privatize_portions = study.draw_stage_in_portions(
+    messages.Direction()
+)
 
 
-def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
+def aggregate_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the mechanism and budget that decoding needs."""
     return arms.decoding_metadata(inputs["privatize"].metadata)
 
 
-def aggregate(context: StageContext) -> Rows:
+def aggregate(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
     reports = context.shards("privatize", "directions")
     rule = solving_rule(context.params)
     return {"classifier": decode_reports(reports, context.metadata, rule)}
 
 
-def solving_rule(params: Params) -> MomentRule:
+def solving_rule(params: stage.Params) -> directions.MomentRule:
     """Return the rule that solves for a classifier, with or without fallback."""
-    return solve_with_fallback if params["direct.gate"] else solve_weights
+    return (
+        fallback.solve_with_fallback
+        if params["direct.gate"]
+        else directions.solve_weights
+    )
 
 
 def decode_reports(
-    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
-) -> Columns:
+    reports: Iterable[stage.Columns],
+    public: stage.Metadata,
+    rule: directions.MomentRule = directions.solve_weights,
+) -> stage.Columns:
     """Return table ``classifier`` from shards of ``directions`` and what is public."""
     return decode_total(sum_reports(reports), public, rule)
 
 
 def decode_total(
-    total: ReportMean, public: Metadata, rule: MomentRule = solve_weights
-) -> Columns:
+    total: directions.ReportMean,
+    public: stage.Metadata,
+    rule: directions.MomentRule = directions.solve_weights,
+) -> stage.Columns:
     """Return table ``classifier`` from the mean of all reports."""
-    line = one_round_classifier(
+    line = directions.one_round_classifier(
         total, arms.directions_of(public), public["epsilon"], rule
     )
     return classifier_columns(line, total.n)
 
 
-def sum_reports(reports: Iterable[Columns]) -> ReportMean:
+def sum_reports(reports: Iterable[stage.Columns]) -> directions.ReportMean:
     """Return the mean of the reports in the shards of a table ``directions``."""
-    return ReportMean.from_shards(shard["direction"] for shard in reports)
+    return directions.ReportMean.from_shards(shard["direction"] for shard in reports)
 
 
-def score_metadata(inputs: Inputs, params: Params) -> Metadata:
+def score_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the name of the method: the arm."""
     return {"method": params["direct.arm"]}
 
 
-def score(context: StageContext) -> Rows:
+def score(context: stage.StageContext) -> stage.Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
     clients, method = study.study_clients(context), context.metadata["method"]
     features, truth = clients.features_and_places("rescaled", "test")
@@ -108,36 +86,38 @@ def score(context: StageContext) -> Rows:
 
 
 privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
-    FIRST_ROUND
+    messages.FIRST_ROUND
 )
 
 
 whiten_metadata = aggregate_metadata
 
 
-def whiten(context: StageContext) -> Rows:
+def whiten(context: stage.StageContext) -> stage.Rows:
     """Return the table ``whitening``: a row a coordinate of the second round's z."""
     reports = context.shards("privatize", "directions")
     return {"whitening": whitening_columns(reports, context.metadata)}
 
 
-def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
+def whitening_columns(
+    reports: Iterable[stage.Columns], public: stage.Metadata
+) -> stage.Columns:
     """Return table ``whitening`` from the shards of the first round's reports."""
-    transform = estimate_whitening(
+    transform = directions.estimate_whitening(
         sum_reports(reports), arms.directions_of(public), public["epsilon"]
     )
     return {"matrix": transform.matrix, "centre": transform.centre}
 
 
-refine_metadata, refine_portions = study.draw_stage_in_portions(Refinement())
+refine_metadata, refine_portions = study.draw_stage_in_portions(messages.Refinement())
 
 
-def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
+def combine_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the mechanism and budget that decoding needs."""
     return arms.decoding_metadata(inputs["refine"].metadata)
 
 
-def combine(context: StageContext) -> Rows:
+def combine(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
     first = context.shards("privatize", "directions")
     second = context.shards("refine", "directions")
@@ -147,30 +127,30 @@ def combine(context: StageContext) -> Rows:
 
 
 def decode_two_rounds(
-    first: Iterable[Columns],
-    second: Iterable[Columns],
-    whitening: Columns,
-    public: Metadata,
-    rule: MomentRule = solve_weights,
-) -> Columns:
+    first: Iterable[stage.Columns],
+    second: Iterable[stage.Columns],
+    whitening: stage.Columns,
+    public: stage.Metadata,
+    rule: directions.MomentRule = directions.solve_weights,
+) -> stage.Columns:
     """Return table ``classifier`` from both rounds' shards and what is public."""
     sums = sum_reports(first), sum_reports(second)
     transform = Whitening(whitening["matrix"], whitening["centre"])
-    line = two_round_classifier(
+    line = directions.two_round_classifier(
         sums, transform, arms.directions_of(public), public["epsilon"], rule
     )
     return classifier_columns(line, sums[0].n + sums[1].n)
 
 
 privatize_one_of_metadata, privatize_one_of_portions = study.draw_stage_in_portions(
-    NamedDirection()
+    messages.NamedDirection()
 )
 
 
 combine_one_of_metadata = aggregate_metadata
 
 
-def combine_one_of(context: StageContext) -> Rows:
+def combine_one_of(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``."""
     reports = context.shards("privatize", "named_directions")
     rule = solving_rule(context.params)
@@ -178,80 +158,95 @@ def combine_one_of(context: StageContext) -> Rows:
 
 
 def decode_one_of(
-    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
-) -> Columns:
+    reports: Iterable[stage.Columns],
+    public: stage.Metadata,
+    rule: directions.MomentRule = directions.solve_weights,
+) -> stage.Columns:
     """Return table ``classifier`` from shards of reports and what is public."""
     answers = ((shard["named"], shard["direction"]) for shard in reports)
-    total = BlockMeans.from_shards(answers, public["n_classes"])
-    directions = arms.directions_from_params(public["d"], public["params"])
+    total = directions.BlockMeans.from_shards(answers, public["n_classes"])
+    vectors = arms.directions_from_params(public["d"], public["params"])
     return classifier_columns(
-        one_of_classifier(total, directions, public["epsilon"], rule), total.n
+        directions.one_of_classifier(total, vectors, public["epsilon"], rule), total.n
     )
 
 
-GRADIENT_MESSAGE: Final = Gradient()
+GRADIENT_MESSAGE: Final = messages.Gradient()
 
 
-def descend_metadata(inputs: Inputs, params: Params) -> Metadata:
+def descend_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
     """Return the metadata that all rounds share."""
     return study_metadata(GRADIENT_MESSAGE, inputs, params)
 
 
-def descend(context: StageContext) -> Rows:
+def descend(context: stage.StageContext) -> stage.Rows:
     """Return the table ``gradients``: those of each round in random order.
 
     Who is in which batch follows from the roles, which everybody knows.
     """
     task = study.study_task(context, GRADIENT_MESSAGE)
     clients, params = study.study_clients(context), context.params
-    current, batches = task_gradients(task), []
+    current, batches = messages.task_gradients(task), []
     rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
     parts = np.array_split(rows, params["sgd.rounds"])
     for number, batch in enumerate(parts, start=1):
         order = context.generator("shuffle", block=number).permutation(len(batch))
-        data, round_task = clients.data_of(batch[order]), task_at(task, current.coef)
+        data, round_task = (
+            clients.data_of(batch[order]),
+            messages.task_at(task, current.coef),
+        )
         # One stream for each round, which stands where others have blocks of clients.
-        noise = block_noise(params["seed"], context.stage, context.number, number)
+        noise = stage.block_noise(params["seed"], context.stage, context.number, number)
         noised_columns = GRADIENT_MESSAGE.draw(round_task, data, noise)
-        messages = GRADIENT_MESSAGE.collect(round_task, noised_columns)
-        batches.append({"round": np.full(len(batch), number), **messages})
-        reports = messages["gradient"]
-        current = gradient_step(current, reports, task.epsilon, params["sgd.rate"])
+        table = GRADIENT_MESSAGE.collect(round_task, noised_columns)
+        batches.append({"round": np.full(len(batch), number), **table})
+        reports = table["gradient"]
+        current = directions.gradient_step(
+            current, reports, task.epsilon, params["sgd.rate"]
+        )
     return {
         "gradients": {k: np.concatenate([s[k] for s in batches]) for k in batches[0]}
     }
 
 
-def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
+def aggregate_gradients_metadata(
+    inputs: stage.Inputs, params: stage.Params
+) -> stage.Metadata:
     """Return the public parameters of the descent."""
     public = inputs["descend"].metadata
     names = ("d", "n_classes", "epsilon", "params")
     return {name: public[name] for name in names} | {"rate": params["sgd.rate"]}
 
 
-def aggregate_gradients(context: StageContext) -> Rows:
+def aggregate_gradients(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row, or one for each class."""
     reports = context.rows("descend", "gradients")
     return {"classifier": decode_gradients(reports, context.metadata)}
 
 
-def decode_gradients(reports: Columns, public: Metadata) -> Columns:
+def decode_gradients(reports: stage.Columns, public: stage.Metadata) -> stage.Columns:
     """Return table ``classifier`` from table ``gradients`` and what is public."""
-    start_coef = start_coefficients(public["d"], public["n_classes"])
-    gradients = gradients_from_params(
+    start_coef = messages.start_coefficients(public["d"], public["n_classes"])
+    gradients = messages.gradients_from_params(
         public["d"], public["params"] | {"coef": start_coef}
     )
     iterates, rounds = [], np.unique(reports["round"]).tolist()
     for number in rounds:
         batch = reports["gradient"][reports["round"] == number]
-        gradients = gradient_step(gradients, batch, public["epsilon"], public["rate"])
+        gradients = directions.gradient_step(
+            gradients, batch, public["epsilon"], public["rate"]
+        )
         iterates.append(gradients)
-    return classifier_columns(average_iterates(iterates).line(), len(reports["round"]))
+    return classifier_columns(
+        directions.average_iterates(iterates).line(), len(reports["round"])
+    )
 
 
 score_gradients = score
 
 
-def score_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
+def score_gradients_metadata(
+    inputs: stage.Inputs, params: stage.Params
+) -> stage.Metadata:
     """Return the name of the one method."""
     return {"method": "sgd"}

@@ -10,8 +10,6 @@ most, so the rule asks in the end how large N epsilon^2 is. Of K > 2 classes the
 moment has (K - 1) p numbers in the place of p, and what counts is v (K - 1) p^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
@@ -20,11 +18,8 @@ from pydantic import Field
 
 from curvote.base import validate
 from curvote.base.errors import Problem, UserError
-from curvote.chain.axis import PipelineSettings
-from curvote.chain.measure import Look, Method
+from curvote.chain import axis, measure, stage, system
 from curvote.chain.settings import Strict, WholeNumber
-from curvote.chain.stage import VECTOR, Table
-from curvote.chain.system import Part, System
 from curvote.data.lookup import classes, resolve_source
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 from curvote.messages.arms import ARM_PROTOCOLS, MAX_WIDTH
@@ -181,7 +176,7 @@ JOINED_PROTOCOL: Final = "joined"
 _LABELS_SETTING = ("volunteers", "labels")
 
 
-def joins_volunteers(pipeline: PipelineSettings) -> bool:
+def joins_volunteers(pipeline: axis.PipelineSettings) -> bool:
     """Say whether settings join volunteers' labelled records with the reports."""
     return pipeline.protocol == JOINED_PROTOCOL or bool(pipeline.volunteers.labels)
 
@@ -192,7 +187,7 @@ def joined_arm(arm: str | None) -> str | None:
 
 
 def joined_choice(
-    pipeline: PipelineSettings, choice: Choice, d: int, n_classes: int = 2
+    pipeline: axis.PipelineSettings, choice: Choice, d: int, n_classes: int = 2
 ) -> Choice:
     """Return the choice of a rule for reports joined with volunteers."""
     count = pipeline.clients.public
@@ -204,7 +199,7 @@ def joined_choice(
     return replace(choice, arm=joined_arm(choice.arm), reason=reason)
 
 
-def check_join(pipeline: PipelineSettings) -> Iterator[Problem]:
+def check_join(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     """Yield why volunteers' labels cannot be joined with the reports."""
     if not joins_volunteers(pipeline):
         return
@@ -230,11 +225,11 @@ AUTO_PROTOCOL = "auto"
 PROTOCOL_ARMS = {protocol: arm for arm, protocol in ARM_PROTOCOLS.items()}
 
 
-def resolve_choice(pipeline: PipelineSettings) -> list[Part]:
+def resolve_choice(pipeline: axis.PipelineSettings) -> list[system.Part]:
     """Return the settings that the rule or the arm makes, by epsilon."""
     if not is_left_to_rule(pipeline):
         arm = PROTOCOL_ARMS.get(pipeline.protocol, pipeline.direct.arm)
-        return [Part(_named_settings(pipeline, "direct", arm))]
+        return [system.Part(_named_settings(pipeline, "direct", arm))]
     rule = AUTO_PROTOCOL if pipeline.protocol == AUTO_PROTOCOL else ""
     parts = []
     for epsilon, choice in epsilon_choices(pipeline):
@@ -244,11 +239,11 @@ def resolve_choice(pipeline: PipelineSettings) -> list[Part]:
         direct = chosen.direct.model_copy(update=update)
         settings = chosen.model_copy(update={"epsilon": [epsilon], "direct": direct})
         pairs = (("epsilon", epsilon),)
-        parts.append(Part(settings, pairs, choice.method, choice.reason, rule))
+        parts.append(system.Part(settings, pairs, choice.method, choice.reason, rule))
     return parts
 
 
-def check_choice(pipeline: PipelineSettings) -> Iterator[Problem]:
+def check_choice(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     """Yield why the rule cannot choose, or why it has no say."""
     try:
         list(epsilon_choices(pipeline))
@@ -263,14 +258,14 @@ def check_choice(pipeline: PipelineSettings) -> Iterator[Problem]:
     yield from check_join(pipeline)
 
 
-def is_left_to_rule(pipeline: PipelineSettings) -> bool:
+def is_left_to_rule(pipeline: axis.PipelineSettings) -> bool:
     """Say whether the protocol or its arm is left to the rule."""
     if pipeline.protocol in PROTOCOL_ARMS:
         return False
     return AUTO_PROTOCOL in (pipeline.protocol, pipeline.direct.arm)
 
 
-def epsilon_choices(pipeline: PipelineSettings) -> Iterator[tuple[float, Choice]]:
+def epsilon_choices(pipeline: axis.PipelineSettings) -> Iterator[tuple[float, Choice]]:
     """Yield (epsilon, choice) if everybody reports once."""
     if not is_left_to_rule(pipeline):
         return
@@ -287,7 +282,7 @@ def epsilon_choices(pipeline: PipelineSettings) -> Iterator[tuple[float, Choice]
         )
 
 
-def known_width(pipeline: PipelineSettings) -> int:
+def known_width(pipeline: axis.PipelineSettings) -> int:
     """Return d, if it is known before any file is read."""
     if pipeline.project.size is not None:
         return int(pipeline.project.size)
@@ -300,8 +295,8 @@ def known_width(pipeline: PipelineSettings) -> int:
 
 
 def _named_settings(
-    pipeline: PipelineSettings, protocol: str, arm: str | None
-) -> PipelineSettings:
+    pipeline: axis.PipelineSettings, protocol: str, arm: str | None
+) -> axis.PipelineSettings:
     """Return the settings of one system under the label they had."""
     if joins_volunteers(pipeline):
         protocol, arm = JOINED_PROTOCOL, joined_arm(arm)
@@ -372,25 +367,25 @@ SCORE = score_stage(
     beside=(CONFUSION,),
 )
 
-_MEAN = Method(
+_MEAN = measure.Method(
     "mean",
     "direct, mean",
     "Every client reports one noised direction, label times record; the mean of "
     "all is the classifier.",
-    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
     rank=90,
 )
-_JOINT = Method(
+_JOINT = measure.Method(
     "joint",
     "direct, joint",
     "The same, but a part of each report tells the second moment, which corrects "
     "the mean.",
-    Look("#d55e00", "h", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "h", width=2.6, size=6.5, above=6),
     rank=100,
 )
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="direct",
     settings=Settings,
     stages=(*COMMON_STAGES, PRIVATIZE, AGGREGATE, SCORE),
@@ -426,11 +421,11 @@ _RELEASE_SECOND = release_stage(
 _COMBINE = replace(
     AGGREGATE, module=f"{_STAGES}:combine", inputs=("privatize", "whiten", "refine")
 )
-_TWO = Method(
+_TWO = measure.Method(
     "two",
     "direct, two rounds",
     "The first clients' reports centre and whiten what the others report.",
-    Look("#d55e00", "8", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "8", width=2.6, size=6.5, above=6),
     rank=110,
 )
 
@@ -447,20 +442,20 @@ _DIRECT_TWO = replace(
 
 
 # 1-of-K answers, then a mean for each class.
-NAMED_DIRECTIONS: Final = Table(
-    "named_directions", {"named": "int64", "direction": VECTOR}, unit="message"
+NAMED_DIRECTIONS: Final = stage.Table(
+    "named_directions", {"named": "int64", "direction": stage.VECTOR}, unit="message"
 )
 _PRIVATIZE_ONE_OF = replace(
     PRIVATIZE, module=f"{_STAGES}:privatize_one_of", tables=(NAMED_DIRECTIONS,)
 )
 _RELEASE_ONE_OF = replace(RELEASE, tables=(NAMED_DIRECTIONS,))
 _COMBINE_ONE_OF = replace(AGGREGATE, module=f"{_STAGES}:combine_one_of")
-_ONE_OF = Method(
+_ONE_OF = measure.Method(
     ONE_OF_ARM,
     "direct, 1 of K",
     "Every client names one of the classes and a direction, both noised together; "
     "their mean for each class is the classifier.",
-    Look("#d55e00", "p", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "p", width=2.6, size=6.5, above=6),
     rank=112,
 )
 
@@ -499,8 +494,8 @@ class SgdSettings(Shared):
     sgd: Sgd = Sgd()
 
 
-GRADIENTS: Final = Table(
-    "gradients", {"round": "int64", "gradient": VECTOR}, unit="message"
+GRADIENTS: Final = stage.Table(
+    "gradients", {"round": "int64", "gradient": stage.VECTOR}, unit="message"
 )
 
 
@@ -525,24 +520,24 @@ _SCORE_GRADIENTS = score_stage(
 )
 
 
-def _check_round_count(pipeline: PipelineSettings) -> Iterator[Problem]:
+def _check_round_count(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     senders = pipeline.clients.train + pipeline.clients.vote
     if pipeline.sgd.rounds > senders:
         message = f"more rounds than the {senders} clients who are asked once each."
         yield Problem(message, ("sgd", "rounds"))
 
 
-_SGD_METHOD = Method(
+_SGD_METHOD = measure.Method(
     "sgd",
     "sgd",
     "Batch after batch of clients, each once, reports one clipped gradient of the "
     "logistic loss; the server descends along their means.",
-    Look("#8c6bb1", "v", width=1.3),
+    measure.Look("#8c6bb1", "v", width=1.3),
     rank=131,
 )
 
 
-_SGD = System(
+_SGD = system.System(
     name="sgd",
     settings=SgdSettings,
     stages=(*COMMON_STAGES, _DESCEND, _AGGREGATE_GRADIENTS, _SCORE_GRADIENTS),

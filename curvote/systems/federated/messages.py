@@ -1,7 +1,5 @@
 """Messages of `federated`: those of MRMA, with a split budget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Model of many servers: their classifiers as one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stages of `federated`: polls, exchange and combination of classifiers."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Audit of private labels: the message about one label as a subject, and its twins."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,9 +13,8 @@ from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import examples, mechanism_checks, residuals
-from curvote.checks.mechanism_checks import check_channel as channel_check
 from curvote.checks.mechanism_subject import REJECTING, subject_of
-from curvote.checks.subject import Finding, OddInput, SentSubject
+from curvote.checks.subject import Finding, OddInput, RecordSubject
 from curvote.checks.word_checks import thresholds
 from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism
@@ -25,24 +22,17 @@ from curvote.mechanisms.factory import make
 from curvote.mechanisms.frequency_oracles import UnarySymmetric
 from curvote.mechanisms.randomized_response import RRWithPrior
 from curvote.messages.message import ClientData, message_of
-from curvote.systems.labels.messages import (
-    CODE,
-    PRIOR,
-    CodeMessage,
-    FirstCodeMessage,
-    LikelyCodeMessage,
-    Task,
-)
+from curvote.systems.labels import messages
+from curvote.systems.labels.messages import CODE, PRIOR, Task
 
-PRIOR_COLUMN, CODE_COLUMN = "prior", "code"
 # Codes that are compared for each prior; the error rate of their law.
 CODES, PATH_SEED, PATH_ALPHA = 3000, 3, 1e-9
 MOST_LABELS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class LabelSubject(SentSubject):
-    """The message about one public record: n = 1; an input is its label.
+class LabelSubject(RecordSubject):
+    """The message about one public record; an input is its label.
 
     Neighbours share all that is public of the record, such as its prior. ``prior``
     (K,) is that of the labels that are tried first; other clients have others.
@@ -50,14 +40,6 @@ class LabelSubject(SentSubject):
 
     task: Task
     prior: FloatArray
-
-    @property
-    def stands_for(self) -> str:
-        """The message, where it is that of the small task in ``examples``."""
-        question, k = (self.task.protocol, self.message.name), len(self.task.classes)
-        example = examples.example_task(*question, self.task.epsilon, k)
-        same = example.digest() == self.task.digest()
-        return examples.message_name(*question, k) if same else ""
 
     @property
     def mechanism(self) -> LabelMechanism:
@@ -83,10 +65,10 @@ class LabelSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check the channel by brute force, both bits, and that the code is all."""
-        messages = self.draw(self._client_data([0.0]), 1, SeededEntropy(0))
-        beside = ", ".join(name for name in messages if name != CODE_COLUMN)
+        sent_columns = self.draw(self._client_data([0.0]), 1, SeededEntropy(0))
+        beside = ", ".join(name for name in sent_columns if name != CODE)
         return [
-            channel_check(self.mechanism),
+            mechanism_checks.check_channel(self.mechanism),
             mechanism_checks.check_pair(self.mechanism),
             Finding("fields", f"{beside} is sent beside the code" if beside else None),
             Finding("path", self._compare_with_mechanism()),
@@ -107,10 +89,10 @@ class LabelSubject(SentSubject):
             data = self._client_data(labels, priors)
             params = {"n_classes": k, **self.task.params}
             if self.task.encoder == RRWithPrior.name:
-                params[PRIOR_COLUMN] = prior
+                params[PRIOR] = prior
             mechanism = make(self.task.encoder, epsilon=self.task.epsilon, **params)
             expected = mechanism.randomize(data.labels, SeededEntropy(PATH_SEED))
-            codes = np.asarray(self.send(data, SeededEntropy(PATH_SEED))[CODE_COLUMN])
+            codes = np.asarray(self.send(data, SeededEntropy(PATH_SEED))[CODE])
             if codes.shape != expected.shape or (codes != expected).any():
                 return "the code is not what the task's mechanism makes of the label"
             residual = residuals.output_residuals(mechanism, data.labels, codes, rng)
@@ -125,21 +107,12 @@ class LabelSubject(SentSubject):
         shape = (places.size, len(self.prior))
         prior_rows = np.broadcast_to(self.prior, shape) if priors is None else priors
         nothing = np.empty((places.size, 0))
-        return ClientData(nothing, nothing, places, None, {PRIOR_COLUMN: prior_rows})
+        return ClientData(nothing, nothing, places, None, {PRIOR: prior_rows})
 
     def inputs(self, rng: np.random.Generator) -> list[ClientData]:
         """Return the first labels of a record."""
         few = min(len(self.task.classes), MOST_LABELS)
         return [self._client_data([label]) for label in range(few)]
-
-    def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
-        """Return the messages of ``n`` clients that all know ``x``."""
-        return self.send(_repeat_client(x, n), entropy)
-
-    def send(self, many: ClientData, entropy: Entropy) -> Columns:
-        """Return the messages of clients who know ``many``, a row each."""
-        messages: Columns = self.message.draw(self.task, many, entropy)
-        return messages
 
     def many(self, n: int, rng: np.random.Generator) -> ClientData:
         """Return labels of records whose priors are one of three."""
@@ -148,27 +121,23 @@ class LabelSubject(SentSubject):
         labels = rng.integers(k, size=n)
         return self._client_data(labels, priors[rng.integers(3, size=n)])
 
-    def part(self, many: ClientData, rows: slice) -> ClientData:
-        """Return some of these clients."""
-        return many.subset(rows)
-
     def places(self, many: ClientData) -> FloatArray:
         """Return the labels."""
         return many.labels[:, None]
 
     def view(self, outputs: Columns) -> FloatArray:
         """Return codes as numbers or bits, and what was sent beside them."""
-        codes = subject_of(self.mechanism, "").view(np.asarray(outputs[CODE_COLUMN]))
-        rest = {name: values for name, values in outputs.items() if name != CODE_COLUMN}
+        codes = subject_of(self.mechanism, "").view(np.asarray(outputs[CODE]))
+        rest = {name: values for name, values in outputs.items() if name != CODE}
         return np.hstack([codes, super().view(rest)]) if rest else codes
 
     def residuals(
         self, many: ClientData, outputs: Columns, rng: np.random.Generator
     ) -> FloatArray | None:
         """Return codes with the labels taken out, one prior after the other."""
-        kinds, which = np.unique(many.public[PRIOR_COLUMN], axis=0, return_inverse=True)
+        kinds, which = np.unique(many.public[PRIOR], axis=0, return_inverse=True)
         parts = [np.flatnonzero(which == kind) for kind in range(len(kinds))]
-        codes, results = np.asarray(outputs[CODE_COLUMN]), []
+        codes, results = np.asarray(outputs[CODE]), []
         for part in parts:
             data = many.subset(part)
             mechanism = self.message.noise(self.task, _with_shared_prior(data))
@@ -186,14 +155,6 @@ class LabelSubject(SentSubject):
         """Return nothing: a code has not the form of its label."""
         return None
 
-    def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
-        """Return the declared loss of each message."""
-        n = len(outputs[CODE_COLUMN])
-        pair = _repeat_client(x, n), _repeat_client(x2, n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
-        return ratios
-
     def odd_inputs(self) -> list[OddInput]:
         """Return labels that are none of the classes."""
         good, k = self._client_data([1.0]), len(self.task.classes)
@@ -206,12 +167,7 @@ class LabelSubject(SentSubject):
 
 def _with_shared_prior(data: ClientData) -> ClientData:
     """Return the clients' data with the one prior that all of them have, (K,)."""
-    return replace(data, public={PRIOR_COLUMN: data.public[PRIOR_COLUMN][0]})
-
-
-def _repeat_client(x: ClientData, n: int) -> ClientData:
-    """Return ``n`` clients with the data of one."""
-    return x.subset(np.zeros(n, dtype=np.int64))
+    return replace(data, public={PRIOR: data.public[PRIOR][0]})
 
 
 def label_subject(task: Task) -> LabelSubject:
@@ -219,7 +175,7 @@ def label_subject(task: Task) -> LabelSubject:
     message, k = message_of(task), len(task.classes)
     params = {"n_classes": k, "mechanism": task.mechanism, **task.params}
     name = examples.message_name(task.protocol, message.name, k)
-    prior = np.array(examples.example_params(task.epsilon, k)[PRIOR_COLUMN])
+    prior = np.array(examples.example_params(task.epsilon, k)[PRIOR])
     return LabelSubject(task, message, name, params, Budget(task.epsilon), prior)
 
 
@@ -247,7 +203,7 @@ class OneBitCounted(UnarySymmetric):
         return self.p / self.q
 
 
-class CodeEachEpoch(CodeMessage):
+class CodeEachEpoch(messages.CodeMessage):
     """Noises the label anew for each of two passes over the data."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
@@ -256,7 +212,7 @@ class CodeEachEpoch(CodeMessage):
         return {**first, "second": super().draw(task, data, entropy)[CODE]}
 
 
-class NudgedPrior(LikelyCodeMessage):
+class NudgedPrior(messages.LikelyCodeMessage):
     """Takes the label for likelier by 1e-9: seen where priors tie, and nowhere else."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
@@ -266,7 +222,7 @@ class NudgedPrior(LikelyCodeMessage):
         return super().draw(task, replace(data, public={PRIOR: nudged}), entropy)
 
 
-class PriorFromLabels(LikelyCodeMessage):
+class PriorFromLabels(messages.LikelyCodeMessage):
     """Takes the label itself for likely: its prior is five times any other label's."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
@@ -276,16 +232,16 @@ class PriorFromLabels(LikelyCodeMessage):
         return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
 
 
-class BothRounds(LikelyCodeMessage):
+class BothRounds(messages.LikelyCodeMessage):
     """Asks the first round's clients again: each round is within epsilon, not both."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the code of the second round, and that of the first beside it."""
-        first = FirstCodeMessage().draw(replace(task, encoder="k_rr"), data, entropy)
+        first = messages.FIRST_ROUND.draw(replace(task, encoder="k_rr"), data, entropy)
         return {**super().draw(task, data, entropy), "first": first[CODE]}
 
 
-class LabelInFeatures(CodeMessage):
+class LabelInFeatures(messages.CodeMessage):
     """Noises the label, and leaves it among the features that are published."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:

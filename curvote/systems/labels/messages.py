@@ -22,13 +22,8 @@ from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import make
-from curvote.messages.message import (
-    ClientData,
-    Message,
-    Payload,
-    SettingReader,
-    TableReader,
-)
+from curvote.messages import message
+from curvote.messages.message import ClientData
 from curvote.messages.roles import TRAINING, Senders
 from curvote.systems.labels.codes import encoders
 from curvote.wire.strict_json import canonical_json, describe_errors
@@ -173,19 +168,19 @@ TASK = Task
 RECORD, CODE, PRIOR = "record", "code", "prior"
 
 
-class CodePayload(Payload):
+class CodePayload(message.Payload):
     """A code as JSON: of which public record, and the code's number or numbers."""
 
     record: Word
     code: int | list[int]
 
 
-class CodeMessage(Message):
+class CodeMessage(message.Message):
     """One noised code of a label, by the encoder that the task names."""
 
     name, stage, table = ASKS, "privatize", "codes"
     senders: Senders = TRAINING
-    payload: type[Payload] = CodePayload
+    payload: type[message.Payload] = CodePayload
     per_record, shuffled = True, False
     who, what = "every client who trains", "one noised code of its label"
     mechanism, detail = encoders.AUTO, "the whole of it; features are public"
@@ -197,11 +192,13 @@ class CodeMessage(Message):
             encoder = str(config["labels"]["encoder"])
         return [MessageDescription(self.who, self.what, encoder, self.detail)]
 
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+    def terms(
+        self, setting: message.SettingReader, encoding: Encoding
+    ) -> dict[str, Any]:
         """Return nothing: tasks about labels are stated by the system's own stage."""
         return {}
 
-    def records(self, read: TableReader) -> list[str]:
+    def records(self, read: message.TableReader) -> list[str]:
         """Return the names of the public records that are asked about: all of them."""
         return [*record_names(read("ingest", "clients"))]
 
@@ -291,12 +288,17 @@ def to_outputs(mechanism: LabelMechanism, code: NDArray[Any]) -> NDArray[Any]:
     return code.astype(mechanism.dtype)
 
 
-MESSAGES = {ASKS: CodeMessage()}
-
-
 TWO_ROUNDS: Final = "labels_two"
 LIKELY: Final = LikelyCodeMessage.name
-TWO_ROUNDS_MESSAGES = {ASKS: FirstCodeMessage(), LIKELY: LikelyCodeMessage()}
+SINGLE_ROUND = CodeMessage()
+FIRST_ROUND, SECOND_ROUND = FirstCodeMessage(), LikelyCodeMessage()
+# Without privacy nothing leaves a client; the study of numbers draws its own noise.
+MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, CodeMessage]]] = {
+    PROTOCOL: {ASKS: SINGLE_ROUND},
+    TWO_ROUNDS: {ASKS: FIRST_ROUND, LIKELY: SECOND_ROUND},
+    "labels_clean": {},
+    "labels_regression": {},
+}
 
 
 def tasks_by_level(
@@ -305,7 +307,7 @@ def tasks_by_level(
     """Yield the task of each level of epsilon."""
     classes = read("ingest")["classes"]
     for epsilon in settings.epsilon:
-        yield single_round_task(Classes(classes), epsilon, settings.labels.encoder)
+        yield single_round_task(classes, epsilon, settings.labels.encoder)
 
 
 def tasks_of_two_rounds(
@@ -314,13 +316,13 @@ def tasks_of_two_rounds(
     """Yield the tasks of both rounds at each level."""
     classes = read("ingest")["classes"]
     for epsilon in settings.epsilon:
-        yield first_round_task(classes, epsilon)
-        yield second_round_task(classes, epsilon)
+        yield round_task(FIRST_ROUND, classes, epsilon)
+        yield round_task(SECOND_ROUND, classes, epsilon)
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:
     """Return the task of the round that a stage draws: all of it is public."""
-    classes = Classes(inputs["ingest"].metadata["classes"])
+    classes = inputs["ingest"].metadata["classes"]
     epsilon, number = params["epsilon"], params.get("number", 1)
     return single_round_task(classes, epsilon, params["labels.encoder"], number)
 
@@ -333,11 +335,6 @@ def single_round_task(
     return replace(task, params=encoders.explicit_params(task.noise()))
 
 
-def first_round_task(classes: Classes, epsilon: float, number: int = 1) -> Task:
-    """Return the task of the first of two rounds."""
-    return Task(classes, epsilon, "k_rr", {}, number, ASKS, TWO_ROUNDS)
-
-
-def second_round_task(classes: Classes, epsilon: float, number: int = 1) -> Task:
-    """Return the task of the second of two rounds."""
-    return Task(classes, epsilon, "rr_with_prior", {}, number, LIKELY, TWO_ROUNDS)
+def round_task(kind: CodeMessage, classes: Classes, epsilon: float) -> Task:
+    """Return the task of that of two rounds which asks for one kind of message."""
+    return Task(classes, epsilon, kind.mechanism, asks=kind.name, protocol=TWO_ROUNDS)

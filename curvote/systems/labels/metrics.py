@@ -1,6 +1,4 @@
-"""Metrics and methods of private labels, and the tables of their scores."""
-
-from __future__ import annotations
+"""Metrics and methods of private labels and numbers, and the tables of their scores."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -10,7 +8,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.measure import Look, Method, Metric
 from curvote.chain.stage import Columns
-from curvote.messages.measures import MAJORITY
+from curvote.messages.measures import CLEAN, MAJORITY
 
 ACCURACY: Final = Metric(
     "accuracy",
@@ -71,6 +69,55 @@ BAYES: Final = Method(
     reference=True,
 )
 METHODS: Final = (LABELS, MAJORITY, BAYES)
+
+RMSE: Final = Metric(
+    "rmse",
+    "root mean squared error",
+    display="number",
+    sentence="is off by {value} (root mean square) on new {record}s",
+    words="Root of the mean squared error on new {record}s, in the number's unit",
+)
+MSE: Final = Metric(
+    "mse",
+    "mean squared error",
+    display="number",
+    beside=RMSE.name,
+    spread=True,
+    words="Mean squared error on new {record}s, in the number's unit squared",
+)
+HONEST_MSE: Final = Metric(
+    "honest_mse",
+    "mean squared error by noised numbers alone",
+    display="number",
+    beside=RMSE.name,
+    spread=True,
+    words="What the server says itself, from numbers that nothing was learnt from; one"
+    " beyond the public bounds counts as lying on them",
+)
+HONEST_MSE_ERROR: Final = Metric(
+    "honest_mse_error",
+    "its standard error",
+    display="number",
+    beside=RMSE.name,
+    words="The standard error that the server states with it",
+)
+REGRESSION_METRICS: Final = (RMSE, MSE, HONEST_MSE, HONEST_MSE_ERROR)
+
+REGRESSION: Final = Method(
+    "regression",
+    "private numbers",
+    "A learner trained on public features and one noised number of each client.",
+    Look("#0072b2", "o", width=2.4, size=6, above=6),
+    rank=610,
+)
+MEAN: Final = Method(
+    "mean_number",
+    "mean predictor",
+    "The mean of the noised numbers, whatever the features.",
+    Look("#8a8f98", "s", (0, (3, 2))),
+    rank=620,
+)
+REGRESSION_METHODS: Final = (REGRESSION, MEAN, CLEAN)
 
 
 Places = NDArray[np.int64]

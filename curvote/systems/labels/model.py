@@ -1,7 +1,5 @@
 """Model to deploy: from raw public columns to the publisher's classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

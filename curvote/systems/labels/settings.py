@@ -1,6 +1,4 @@
-"""Settings of private labels in pipelines.yaml, and the checks of their meaning."""
-
-from __future__ import annotations
+"""Settings of private labels and numbers in pipelines.yaml, and their checks."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -62,6 +60,41 @@ class LabelSettings(Strict):
     learners: list[Learner] = [Learner(name="auto", label="auto")]
 
 
+class CleanSettings(Strict):
+    """Settings of private labels, without an epsilon."""
+
+    clients: Clients
+    public: Public = Public()
+    labels: Labels = Labels()
+    learners: list[Learner] = [Learner(name="auto", label="auto")]
+
+
+_Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Regression(Strict):
+    """Noise of a number, and the shares of clients who send it for each purpose.
+
+    Each client sends one number. Those in ``holdout`` send theirs for the score, by
+    `piecewise`; where `rr_on_bins` is taken, the part ``share`` of the others sends it
+    for the histogram that the bins are made for, and the rest for the model.
+    """
+
+    randomizer: Literal["auto", "piecewise", "hybrid", "rr_on_bins"] = "auto"
+    share: _Share = 0.2
+    holdout: _Share = 0.2
+
+
+class RegressionSettings(Strict):
+    """Settings that learning private numbers reads."""
+
+    clients: Clients
+    epsilon: Epsilons
+    public: Public = Public()
+    labels_regression: Regression = Regression()
+    learners: list[Learner] = [Learner(name="ridge", label="ridge")]
+
+
 Problems = Iterator[Problem]
 
 
@@ -70,8 +103,10 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
     yield from check_learning(pipeline)
     labels = pipeline.labels
     try:
+        # A source that lists no classes has two.
+        n_classes = len(lookup.classes(pipeline.source) or (0, 1))
         for epsilon in pipeline.epsilon:
-            mechanism_name(labels.encoder, class_count(pipeline), epsilon)
+            mechanism_name(labels.encoder, n_classes, epsilon)
     except UserError as error:
         yield Problem(str(error), ("labels", "encoder"))
     if labels.rounds == 1 and labels.encoder == "rr_with_prior":
@@ -117,6 +152,26 @@ def check_public(pipeline: PipelineSettings) -> Problems:
         yield Problem("counts with reduce: pca only.", ("public", "size"))
 
 
-def class_count(pipeline: PipelineSettings) -> int:
-    """Return K; a source that lists no classes has two."""
-    return len(lookup.classes(pipeline.source) or (0, 1))
+def check_regression(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, the source, public features and learners."""
+    yield from shared.check_roles(pipeline)
+    yield from shared.check_test_clients(pipeline)
+    yield from check_public(pipeline)
+    _, parameters = lookup.resolve_source(pipeline.source)
+    if getattr(parameters, "target", None) is None:
+        message = "labels_regression learns a number; name a target."
+        yield Problem(message, ("source",))
+    from curvote.systems.labels.regression import regressor  # scikit-learn: a second
+
+    for index, learner in enumerate(pipeline.learners):
+        where = ("learners", index)
+        try:
+            regressor.make_regressor(learner.name, 1, 0)
+        except UserError as error:
+            yield Problem(str(error), where)
+        if learner.params:
+            message = (
+                f"{learner.name} is tuned by the noised numbers; it takes no parameters"
+                " here."
+            )
+            yield Problem(message, where)

@@ -1,51 +1,50 @@
-"""Stages of private labels, in their order: features, graph, codes, model, scores."""
+"""Stages of private labels and numbers: features, codes, models, scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.base.entropy import SystemEntropy
+from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.data import lookup
 from curvote.messages.measures import CLEAN, MAJORITY
 from curvote.messages.message import ClientData
-from curvote.messages.roles import roles_of_table
+from curvote.messages.roles import Roles, roles_of_table
 from curvote.messages.stages import collect, collect_metadata, task_metadata
 from curvote.messages.stages import sending_rows as senders
-from curvote.systems.common.models import pack_model
+from curvote.systems.common.models import pack_model, unpack_model
 from curvote.systems.common.study import draw_messages
-from curvote.systems.labels import metrics
+from curvote.systems.labels import messages, metrics
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.codes.encoding import Score, mean_score, predictions_of
+from curvote.systems.labels.learners import factory
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.graph import fit_graph
-from curvote.systems.labels.messages import (
-    ASKS,
-    CODE,
-    MESSAGES,
-    PRIOR,
-    RECORD,
-    CodeMessage,
-    Task,
-    record_names,
-    task_of,
-)
+from curvote.systems.labels.messages import CODE, PRIOR, RECORD, record_names
+from curvote.systems.labels.method import scoring
 from curvote.systems.labels.method.classifier import PrivateLabelClassifier
-from curvote.systems.labels.method.scoring import SCORINGS, score_contributions
-from curvote.systems.labels.system import cell_learner
+from curvote.systems.labels.regression import noise, regressor, targets
 
+Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Names = NDArray[Any]
+
+
+def clients_and_roles(context: StageContext) -> tuple[Columns, Roles]:
+    """Return all clients, and the rows of those in each role of a repetition."""
+    clients = context.rows("ingest", "clients")
+    return clients, roles_of_table(clients, context.params, context.number)
 
 
 def rows_by_name(names: Names, requested: Names) -> Index:
@@ -69,7 +68,7 @@ def codes_from_table(
     metadata: Metadata, table: Columns, prior: NDArray[Any] | None = None
 ) -> Codes:
     """Return the codes of one round's table, with all that is public about them."""
-    task = Task.from_json(metadata["task"])
+    task = messages.Task.from_json(metadata["task"])
     classes = np.asarray(task.classes, dtype=object)
     return Codes(
         table[CODE], classes, task.epsilon, task.encoder, dict(task.params), prior
@@ -82,7 +81,6 @@ def record_priors(context: StageContext, names: Names) -> NDArray[np.float64]:
     return np.asarray(table[PRIOR][rows_by_name(table[RECORD], names)])
 
 
-Array = NDArray[np.float64]
 # Fewer held-out codes than that say nothing.
 MIN_HOLDOUT = 30
 
@@ -94,6 +92,29 @@ class Records:
     X: Array
     codes: Codes
     unlabelled: Array
+
+
+def split_records(
+    context: StageContext, coded_names: Names, codes: Codes
+) -> tuple[Records, Names]:
+    """Return the records with the codes of the named, and the names of the others."""
+    features = context.rows("features", "features")
+    names, values = features[RECORD], features["values"]
+    other_rows = rows_without_codes(names, coded_names)
+    coded_rows = rows_by_name(names, coded_names)
+    return Records(values[coded_rows], codes, values[other_rows]), names[other_rows]
+
+
+def cell_learner(context: StageContext) -> Learner:
+    """Return the learner of a cell, on the stored graph where there is one."""
+    setting = context.params["learner"]
+    learner = factory.make(setting["name"], **setting["params"])
+    models = context.rows("graph", "graph")["model"]
+    if not (len(models) and factory.takes_graph(learner)):
+        return learner
+    stored = FrozenEstimator(unpack_model(models[0]))
+    on_graph: Learner = learner.set_params(spectral=stored)
+    return on_graph
 
 
 def fit_model(records: Records, estimator: Any, params: Params, seed: int) -> Any:
@@ -120,10 +141,7 @@ def fit_with_holdout(
     choice from all codes is, if anything, better.
     """
     seed = int(rng.integers(2**31))
-    # Rows of codes that are unbiased: where a record has a prior, it says nothing.
-    codes, rows = records.codes, np.arange(len(records.codes))
-    if codes.prior is not None:
-        rows = rows[(codes.prior == codes.prior[:, :1]).all(axis=1)]
+    codes, rows = records.codes, np.flatnonzero(scoring.unbiased_rows(records.codes))
     size = min(round(params["labels.holdout"] * len(codes)), len(rows) // 2)
     holdout = np.sort(rng.permutation(rows)[:size])
     if len(holdout) < MIN_HOLDOUT:
@@ -134,8 +152,8 @@ def fit_with_holdout(
     chosen = fit_model(part, learner, params, seed)
     X, holdout_codes = records.X[holdout], codes[holdout]
     predictions, scores = predictions_of(chosen, X, holdout_codes), {}
-    for name in SCORINGS:
-        values = score_contributions(predictions, X, holdout_codes, name)
+    for name in scoring.SCORINGS:
+        values = scoring.score_contributions(predictions, X, holdout_codes, name)
         scores[name] = mean_score(values)
     final = fit_model(records, chosen.learner_.fixed(), params, seed)
     return TrainedModel(final, scores, len(holdout))
@@ -224,30 +242,30 @@ def graph(context: StageContext) -> Rows:
     return {"graph": {"model": pack_model(fit_graph(values, len(classes)))}}
 
 
-privatize_task = task_of
+privatize_task = messages.task_of
 
 
 def privatize_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the published task: all of it is public."""
-    return task_metadata(task_of(inputs, params))
+    return task_metadata(messages.task_of(inputs, params))
 
 
 def privatize(context: StageContext) -> Rows:
     """Return the table ``codes``."""
-    return draw_codes(context, MESSAGES[ASKS])
+    return draw_codes(context, messages.SINGLE_ROUND)
 
 
 def draw_codes(
-    context: StageContext, kind: CodeMessage, priors: Columns | None = None
+    context: StageContext, kind: messages.CodeMessage, priors: Columns | None = None
 ) -> Rows:
     """Return the codes of those who send one kind of message in a study."""
-    task = Task.from_json(context.metadata["task"])
-    clients = context.rows("ingest", "clients")
-    rows = kind.senders.rows(roles_of_table(clients, context.params, context.number))
+    task = messages.Task.from_json(context.metadata["task"])
+    clients, roles = clients_and_roles(context)
+    rows = kind.senders.rows(roles)
     names = record_names(clients)[rows]
     data = client_labels(clients, rows, priors or {})
-    messages = draw_messages(context, kind, task, data)
-    return {kind.table: kind.collect(task, {RECORD: names, **messages})}
+    columns = draw_messages(context, kind, task, data)
+    return {kind.table: kind.collect(task, {RECORD: names, **columns})}
 
 
 def client_labels(clients: Columns, rows: np.ndarray, public: Columns) -> ClientData:
@@ -256,28 +274,22 @@ def client_labels(clients: Columns, rows: np.ndarray, public: Columns) -> Client
     return ClientData(nothing, nothing, clients["label"][rows], public=public)
 
 
-def sender_names(context: StageContext, kind: CodeMessage) -> Names:
-    """Return the names of the records whose owners send one kind of message."""
-    clients = context.rows("ingest", "clients")
-    rows = kind.senders.rows(roles_of_table(clients, context.params, context.number))
-    return record_names(clients)[rows]
-
-
-release_task = task_of
+release_task = messages.task_of
 release_metadata = privatize_metadata
 
 
 def release(context: StageContext) -> Rows:
     """Return the table ``codes``: noise from the operating system."""
-    kind, task = MESSAGES[ASKS], Task.from_json(context.metadata["task"])
+    kind = messages.SINGLE_ROUND
+    task = messages.Task.from_json(context.metadata["task"])
     clients = context.rows("ingest", "clients")
     rows = senders(clients, context.params)
     names = record_names(clients)[rows]
-    messages = kind.draw(task, client_labels(clients, rows, {}), SystemEntropy())
-    return {kind.table: kind.collect(task, {RECORD: names, **messages})}
+    columns = kind.draw(task, client_labels(clients, rows, {}), SystemEntropy())
+    return {kind.table: kind.collect(task, {RECORD: names, **columns})}
 
 
-collect_codes_task = task_of
+collect_codes_task = messages.task_of
 collect_codes_metadata = collect_metadata
 collect_codes = collect
 
@@ -291,14 +303,9 @@ def train(context: StageContext) -> Rows:
 
 def train_on_codes(context: StageContext, coded_names: Names, codes: Codes) -> Rows:
     """Return the tables of a model from the codes of the named records."""
-    features = context.rows("features", "features")
-    names, values = features[RECORD], features["values"]
-    other_rows = rows_without_codes(names, coded_names)
-    coded_rows, other_features = rows_by_name(names, coded_names), values[other_rows]
-    records = Records(values[coded_rows], codes, other_features)
-    learner = cell_learner(context)
-    rng = context.generator("train")
-    trained = fit_with_holdout(records, learner, context.params, rng)
+    records, other_names = split_records(context, coded_names, codes)
+    other_features, rng = records.unlabelled, context.generator("train")
+    trained = fit_with_holdout(records, cell_learner(context), context.params, rng)
     # What the model says of records without a code, and how sure it is.
     places, confidence = np.empty(0, dtype=np.int64), np.empty(0)
     if len(other_features):
@@ -306,7 +313,7 @@ def train_on_codes(context: StageContext, coded_names: Names, codes: Codes) -> R
         places = predictions.places
         confidence = predictions.proba[np.arange(len(other_features)), places]
     prediction_table = {
-        RECORD: names[other_rows],
+        RECORD: other_names,
         "place": places,
         "confidence": confidence,
     }
@@ -321,13 +328,10 @@ def train_on_codes(context: StageContext, coded_names: Names, codes: Codes) -> R
     }
 
 
-Places = NDArray[np.int64]
-
-
 def score(context: StageContext) -> Rows:
     """Return the tables ``scores``, ``reliability_table`` and ``recall_table``."""
-    clients = context.rows("ingest", "clients")
-    tested = roles_of_table(clients, context.params, context.number)["test"]
+    clients, roles = clients_and_roles(context)
+    tested = roles["test"]
     labels = clients["label"][tested]
     names = record_names(clients)[tested]
     table = context.rows("train", "said")
@@ -350,7 +354,7 @@ def score(context: StageContext) -> Rows:
 
 
 def _model_scores(
-    context: StageContext, labels: Places, predictions: Columns
+    context: StageContext, labels: Index, predictions: Columns
 ) -> Iterator[metrics.ScoreRow]:
     """Yield the scores of the model, and of the class that codes say is largest."""
     method, places = metrics.LABELS.name, predictions["place"]
@@ -369,9 +373,8 @@ def _model_scores(
 
 def score_clean(context: StageContext) -> Rows:
     """Return the table ``scores`` with the rows ``clean``."""
-    clients = context.rows("ingest", "clients")
+    clients, roles = clients_and_roles(context)
     values = context.rows("features", "features")["values"]
-    roles = roles_of_table(clients, context.params, context.number)
     classes = list(context.inputs["ingest"].metadata["classes"])
     training_rows, tested = roles["train"], roles["test"]
     names = np.asarray(classes, dtype=object)
@@ -383,3 +386,211 @@ def score_clean(context: StageContext) -> Rows:
     predictions = np.array([place[name] for name in classifier.predict(values[tested])])
     rows = metrics.score_predictions(CLEAN.name, clients["label"][tested], predictions)
     return {SCORES.name: metrics.score_table(rows)}
+
+
+def first_round_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the published task of the first half."""
+    return _round_metadata(messages.FIRST_ROUND, inputs, params)
+
+
+def _round_metadata(
+    kind: messages.CodeMessage, inputs: Inputs, params: Params
+) -> Metadata:
+    classes = inputs["ingest"].metadata["classes"]
+    return task_metadata(messages.round_task(kind, classes, params["epsilon"]))
+
+
+def first_round(context: StageContext) -> Rows:
+    """Return the table ``codes`` of the first half."""
+    return draw_codes(context, messages.FIRST_ROUND)
+
+
+def learn(context: StageContext) -> Rows:
+    """Return the table ``priors``, of every record that no code is there of."""
+    table = context.rows("privatize", "codes")
+    codes = codes_from_table(context.inputs["privatize"].metadata, table)
+    records, other_names = split_records(context, table[RECORD], codes)
+    seed = int(context.generator("learn").integers(2**31))
+    classifier = fit_model(records, cell_learner(context), context.params, seed)
+    prior = classifier.predict_proba(records.unlabelled)
+    return {"priors": {RECORD: other_names, PRIOR: prior}}
+
+
+def second_round_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the published task of the second half."""
+    return _round_metadata(messages.SECOND_ROUND, inputs, params)
+
+
+def second_round(context: StageContext) -> Rows:
+    """Return the table ``codes`` of the second half."""
+    clients, roles = clients_and_roles(context)
+    names = record_names(clients)[messages.SECOND_ROUND.senders.rows(roles)]
+    priors = {PRIOR: record_priors(context, names)}
+    return draw_codes(context, messages.SECOND_ROUND, priors)
+
+
+def train_on_rounds(context: StageContext) -> Rows:
+    """Return the tables of stage train; the first round's prior says nothing."""
+    early, late = context.rows("privatize", "codes"), context.rows("again", "codes")
+    first = codes_from_table(context.inputs["privatize"].metadata, early)
+    prior = record_priors(context, late[RECORD])
+    second = codes_from_table(context.inputs["again"].metadata, late, prior)
+    codes = replace(
+        second,
+        values=np.concatenate([first.values, second.values]),
+        prior=np.concatenate([np.ones((len(first), first.n_classes)), prior]),
+    )
+    return train_on_codes(context, np.concatenate([early[RECORD], late[RECORD]]), codes)
+
+
+# A score needs squares without bias.
+SCORE_RANDOMIZER = "piecewise"
+
+
+def public_bounds(context: StageContext) -> tuple[float, float]:
+    """Return the public bounds of the number."""
+    source = context.inputs.get("features") or context.inputs["ingest"]
+    target = source.metadata["target"]
+    return target["lower"], target["upper"]
+
+
+def needs_histogram(context: StageContext) -> bool:
+    """Return whether a histogram comes first."""
+    name = context.params["labels_regression.randomizer"]
+    return noise.randomizer_name(name, context.params["epsilon"]) == noise.ON_BINS
+
+
+def training_template(context: StageContext, shapes: Array) -> targets.NoisedTargets:
+    """Return the empty targets of those to learn from, after ``shapes`` are known."""
+    params, epsilon = context.params, context.params["epsilon"]
+    name, prior = params["labels_regression.randomizer"], None
+    if needs_histogram(context):
+        prior = noise.estimate_histogram(shapes, epsilon)
+    return noise.make_template(public_bounds(context), epsilon, name, prior=prior)
+
+
+def holdout_template(context: StageContext) -> targets.NoisedTargets:
+    """Return the empty targets of those who send for the score."""
+    epsilon = context.params["epsilon"]
+    return noise.make_template(public_bounds(context), epsilon, SCORE_RANDOMIZER)
+
+
+Draw = Callable[[Array, Entropy], Array]
+
+
+def privatize_numbers(context: StageContext) -> Rows:
+    """Return the tables ``shape_numbers``, ``numbers`` and ``held_numbers``.
+
+    Three parts of the clients, in the random order of their role: nobody is in two.
+    """
+    clients, roles = clients_and_roles(context)
+    training_rows = roles["train"]
+    labels = targets.to_unit_interval(
+        clients["target"][training_rows], public_bounds(context)
+    )
+    names, n = record_names(clients)[training_rows], len(training_rows)
+    holdout_end = round(context.params["labels_regression.holdout"] * n)
+    prior_count = round(context.params["labels_regression.share"] * (n - holdout_end))
+    prior_end = holdout_end + prior_count * needs_histogram(context)
+
+    def report(y: Array, entropy: Entropy) -> Array:
+        return noise.report_labels(y, context.params["epsilon"], entropy)
+
+    shapes = _draw_part(context, labels[holdout_end:prior_end], "shape", report)
+    draw_training = training_template(context, shapes).mechanism.randomize
+    draw_holdout = holdout_template(context).mechanism.randomize
+    return {
+        "shape_numbers": {"value": shapes},
+        "numbers": {
+            RECORD: names[prior_end:],
+            "value": _draw_part(context, labels[prior_end:], "learn", draw_training),
+        },
+        "held_numbers": {
+            RECORD: names[:holdout_end],
+            "value": _draw_part(context, labels[:holdout_end], "held", draw_holdout),
+        },
+    }
+
+
+def _draw_part(context: StageContext, labels: Array, purpose: str, draw: Draw) -> Array:
+    """Return the values that one part of the clients sends, by its own streams."""
+    values = np.empty(len(labels))
+    for rows, entropy in context.noise(len(labels)):
+        values[rows] = draw(labels[rows], entropy.stream_for(purpose))
+    return values
+
+
+def train_on_numbers(context: StageContext) -> Rows:
+    """Return the tables ``forecast`` and ``honest``."""
+    features = context.rows("features", "features")
+    names, X = features[RECORD], features["values"]
+    numbers = context.rows("privatize", "numbers")
+    holdout = context.rows("privatize", "held_numbers")
+    shapes = context.rows("privatize", "shape_numbers")["value"]
+    training_targets = replace(
+        training_template(context, shapes), values=numbers["value"]
+    )
+    settings = (
+        context.params["learner"]["name"],
+        training_targets.epsilon,
+        training_targets.bounds,
+    )
+    seed = int(context.generator("train").integers(2**31))
+    model = regressor.PrivateLabelRegressor(*settings, random_state=seed)
+    model.fit(X[rows_by_name(names, numbers[RECORD])], training_targets)
+    heard = np.concatenate([numbers[RECORD], holdout[RECORD]])
+    other_rows = rows_without_codes(names, heard)
+    mean = float(np.clip(training_targets.decode().mean(), *training_targets.bounds))
+    forecast = {
+        RECORD: names[other_rows],
+        "value": model.predict(X[other_rows]),
+        "mean": np.full(len(other_rows), mean),
+    }
+    # The mean squared error by numbers that nothing was learnt from.
+    holdout_X = X[rows_by_name(names, holdout[RECORD])]
+    judges = replace(holdout_template(context), values=holdout["value"])
+    parts = targets.squared_error(model, holdout_X, judges)._asdict().items()
+    honest = {
+        "scoring": np.array(["squared_error"], dtype=object),
+        **{name: np.array([value]) for name, value in parts},
+        "n": np.array([len(holdout_X)]),
+    }
+    return {"forecast": forecast, "honest": honest}
+
+
+def score_numbers(context: StageContext) -> Rows:
+    """Return the table ``scores``."""
+    clients, roles = clients_and_roles(context)
+    tested = roles["test"]
+    y, forecast = clients["target"][tested], context.rows("train", "forecast")
+    at = rows_by_name(forecast[RECORD], record_names(clients)[tested])
+    honest = context.rows("train", "honest")
+    rows = [
+        *_error_rows(metrics.REGRESSION.name, forecast["value"][at] - y),
+        *_error_rows(metrics.MEAN.name, forecast["mean"][at] - y),
+        *_error_rows(CLEAN.name, _clean_predictions(context, tested) - y),
+    ]
+    columns = {metrics.HONEST_MSE.name: "value", metrics.HONEST_MSE_ERROR.name: "se"}
+    for name, column in columns.items():
+        value = float(honest[column][0])
+        rows.append(metrics.ScoreRow(metrics.REGRESSION.name, name, value))
+    return {SCORES.name: metrics.score_table(rows)}
+
+
+def _error_rows(method: str, errors: Array) -> Iterator[metrics.ScoreRow]:
+    square = float(np.mean(errors**2))
+    yield metrics.ScoreRow(method, metrics.RMSE.name, square**0.5)
+    yield metrics.ScoreRow(method, metrics.MSE.name, square)
+
+
+def _clean_predictions(context: StageContext, tested: NDArray[np.int64]) -> Array:
+    """Return the predictions of the same learner, fitted on the numbers themselves."""
+    clients, roles = clients_and_roles(context)
+    training_rows = roles["train"]
+    X = context.rows("features", "features")["values"]
+    seed = int(context.generator("train").integers(2**31))
+    name = context.params["learner"]["name"]
+    learner = regressor.make_regressor(name, len(training_rows), seed)
+    learner.fit(X[training_rows], clients["target"][training_rows])
+    predictions = np.clip(learner.predict(X[tested]), *public_bounds(context))
+    return np.asarray(predictions)

@@ -1,25 +1,26 @@
-"""System of private labels: its tables, stages, graph and final model, as data."""
+"""Systems of private labels: their tables, stages and final models, as data.
+
+One noised code of each label, in one round or two; labels without privacy, beside
+them; and private numbers instead of labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from curvote.chain.axis import EPSILON, PipelineSettings
-from curvote.chain.stage import FILE, ROWS, TEXT, VECTOR, Stage, StageContext, Table
-from curvote.chain.system import Part, System, View
-from curvote.messages.measures import LEARNER
+from curvote.chain.stage import FILE, ROWS, TEXT, VECTOR, Stage, Table
+from curvote.chain.system import MessageDescription, Part, System, View
+from curvote.messages.measures import CLEAN, LEARNER
 from curvote.systems.common import declarations
 from curvote.systems.common.models import record_columns, unpack_model
-from curvote.systems.labels import messages
-from curvote.systems.labels.metrics import METHODS, METRICS
-from curvote.systems.labels.settings import LabelSettings, check_settings
+from curvote.systems.labels import messages, metrics, settings
 
 if TYPE_CHECKING:
-    from curvote.systems.labels.learners.base import Learner
     from curvote.systems.labels.model import LabelClassifier
 
 
@@ -77,41 +78,17 @@ RECALLS: Final = Table(
 )
 
 
-_GRAPH_PARAM = "spectral"
-_GRAPH_SIZES = ("anchors", "neighbours")
-
-
-def needs_graph(learners: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether some learner takes a graph and states none of its own.
-
-    Parameters that are left to their defaults may be left out.
-    """
-    from curvote.systems.labels.learners.factory import make  # scikit-learn: a second
-
-    unfitted = (make(entry["name"], **entry.get("params", {})) for entry in learners)
-    return any(map(_takes_graph, unfitted))
-
-
-def _takes_graph(learner: Learner) -> bool:
-    params, usual = learner.get_params(), type(learner)().get_params()
-    has_own_graph = any(params.get(name) != usual.get(name) for name in _GRAPH_SIZES)
-    return _GRAPH_PARAM in params and params[_GRAPH_PARAM] is None and not has_own_graph
-
-
-def cell_learner(context: StageContext) -> Learner:
-    """Return the learner of a cell, on the stored graph where there is one."""
-    from curvote.systems.labels.learners.factory import make
-
-    setting = context.params["learner"]
-    learner = make(setting["name"], **setting["params"])
-    models = context.rows("graph", "graph")["model"]
-    if not (len(models) and _takes_graph(learner)):
-        return learner
-    from sklearn.frozen import FrozenEstimator
-
-    stored = FrozenEstimator(unpack_model(models[0]))
-    with_graph: Learner = learner.set_params(**{_GRAPH_PARAM: stored})
-    return with_graph
+_NUMBER = {"record": TEXT, "value": "float64"}
+# What the clients of the histogram sent, of those to learn from, and of the score.
+HISTOGRAM_NUMBERS: Final = Table("shape_numbers", {"value": "float64"})
+NUMBERS: Final = Table("numbers", _NUMBER)
+HOLDOUT_NUMBERS: Final = Table("held_numbers", _NUMBER)
+# What the server says of records whose numbers it has not heard of.
+FORECAST: Final = Table(
+    "forecast",
+    {"record": TEXT, "value": "float64", "mean": "float64"},
+    unit="number",
+)
 
 
 def final_model(view: View) -> LabelClassifier:
@@ -134,13 +111,15 @@ def production_metrics(view: View) -> dict[str, float]:
     return metrics
 
 
+_STAGES = "curvote.systems.labels.stages"
+_AXES = ("epsilon", "learner")
 _WHO = ("clients", "source.groups", "seed")
 LEARNERS = ("curvote.systems.labels.learners.registry:LEARNERS", "learner.name")
 LIBRARIES = ("scikit-learn", "scipy", "skops")
 
 FEATURES_OF = Stage(
     "features",
-    "curvote.systems.labels.stages:features",
+    f"{_STAGES}:features",
     inputs=("ingest",),
     params=("public.scale", "public.reduce", "public.size"),
     tables=(FEATURES, REDUCTION),
@@ -148,7 +127,7 @@ FEATURES_OF = Stage(
 )
 GRAPH_OF = Stage(
     "graph",
-    "curvote.systems.labels.stages:graph",
+    f"{_STAGES}:graph",
     inputs=("features",),
     params=("graph",),
     tables=(GRAPH,),
@@ -157,7 +136,7 @@ GRAPH_OF = Stage(
 )
 PRIVATIZE = Stage(
     "privatize",
-    "curvote.systems.labels.stages:privatize",
+    f"{_STAGES}:privatize",
     inputs=("ingest",),
     axes=("epsilon",),
     params=("epsilon", "labels.encoder", *declarations.ROLE_PARAMS),
@@ -166,9 +145,9 @@ PRIVATIZE = Stage(
 )
 TRAIN = Stage(
     "train",
-    "curvote.systems.labels.stages:train",
+    f"{_STAGES}:train",
     inputs=("features", "graph", "privatize"),
-    axes=("epsilon", "learner"),
+    axes=_AXES,
     params=(
         *("learner", "labels.holdout", "labels.decide", "labels.calibrate"),
         *("seed", "replicates"),
@@ -180,19 +159,19 @@ TRAIN = Stage(
     block=1,
 )
 _SCORE = declarations.score_stage(
-    "curvote.systems.labels.stages:score",
+    f"{_STAGES}:score",
     ("ingest", "train"),
-    ("epsilon", "learner"),
+    _AXES,
     ("source", *declarations.ROLE_PARAMS),
     plugins=(declarations.DATASETS,),
 )
 SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
 _RELEASED = replace(
     PRIVATIZE,
-    module="curvote.systems.labels.stages:release",
+    module=f"{_STAGES}:release",
     params=("epsilon", "protocol", "labels.encoder", "source.classes", *_WHO),
     message=messages.ASKS,
-    collected="curvote.systems.labels.stages:collect_codes",
+    collected=f"{_STAGES}:collect_codes",
 )
 
 
@@ -201,36 +180,38 @@ def normalize(values: dict[str, Any]) -> dict[str, Any]:
 
     What settings leave to their defaults may be left out here: no release reads it.
     """
+    from curvote.systems.labels.learners.factory import needs_graph  # scikit-learn
+
     return values | {"graph": needs_graph(values.get("learners", ()))}
 
 
-def single_part(settings: PipelineSettings) -> tuple[Part, ...]:
+def single_part(pipeline: PipelineSettings) -> tuple[Part, ...]:
     """Return the settings as they are."""
-    return (Part(settings),)
+    return (Part(pipeline),)
 
 
-def resolve_parts(settings: PipelineSettings) -> tuple[Part, ...]:
+def resolve_parts(pipeline: PipelineSettings) -> tuple[Part, ...]:
     """Return the settings as one part; two rounds are another chain of that name."""
-    if settings.labels.rounds == 1:
-        return single_part(settings)
-    update = {"protocol": messages.TWO_ROUNDS, "label": settings.called}
-    return (Part(settings.model_copy(update=update)),)
+    if pipeline.labels.rounds == 1:
+        return single_part(pipeline)
+    update = {"protocol": messages.TWO_ROUNDS, "label": pipeline.called}
+    return (Part(pipeline.model_copy(update=update)),)
 
 
 _PAGE = "curvote.systems.labels.page.sections"
 
 SYSTEM = System(
     name="labels",
-    settings=LabelSettings,
+    settings=settings.LabelSettings,
     stages=(declarations.INGEST, FEATURES_OF, GRAPH_OF, PRIVATIZE, TRAIN, SCORE),
     production=(declarations.INGEST, FEATURES_OF, GRAPH_OF, _RELEASED, TRAIN),
     axes=(EPSILON, LEARNER),
-    messages=messages.MESSAGES,
+    messages=messages.MESSAGES_BY_SYSTEM["labels"],
     audit_tasks=messages.tasks_by_level,
-    metrics=METRICS,
-    methods=METHODS,
-    main=tuple(method.name for method in METHODS),
-    checks=check_settings,
+    metrics=metrics.METRICS,
+    methods=metrics.METHODS,
+    main=tuple(method.name for method in metrics.METHODS),
+    checks=settings.check_settings,
     resolve_parts=resolve_parts,
     normalize=normalize,
     shorthand=("encoder", "rounds", "holdout", "decide", "calibrate"),
@@ -246,3 +227,137 @@ SYSTEM = System(
         f"{_PAGE}:gather_code_report",
     ),
 )
+
+_FIRST = replace(
+    PRIVATIZE,
+    module=f"{_STAGES}:first_round",
+    params=("epsilon", *declarations.ROLE_PARAMS),
+)
+_LEARN = replace(
+    TRAIN,
+    name="learn",
+    module=f"{_STAGES}:learn",
+    params=("learner", "labels.calibrate", "labels.decide", "seed", "replicates"),
+    tables=(PRIORS,),
+)
+_AGAIN = replace(
+    _FIRST,
+    name="again",
+    module=f"{_STAGES}:second_round",
+    inputs=("ingest", "learn"),
+    axes=_AXES,
+)
+_TRAIN_ON_ROUNDS = replace(
+    TRAIN,
+    module=f"{_STAGES}:train_on_rounds",
+    inputs=("features", "graph", "privatize", "learn", "again"),
+)
+# What the first round says is likely narrows what the second asks (LP-2ST).
+_TWO_ROUNDS = replace(
+    SYSTEM,
+    name=messages.TWO_ROUNDS,
+    stages=(
+        *(declarations.INGEST, FEATURES_OF, GRAPH_OF),
+        *(_FIRST, _LEARN, _AGAIN, _TRAIN_ON_ROUNDS, SCORE),
+    ),
+    production=(),
+    messages=messages.MESSAGES_BY_SYSTEM[messages.TWO_ROUNDS],
+    audit_tasks=messages.tasks_of_two_rounds,
+    resolve_parts=single_part,
+)
+
+
+def describe_label(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of the one thing that would be sent: the label."""
+    who, what = "every client who trains", "its label, as it is"
+    return [MessageDescription(who, what, "none", epsilon="no privacy")]
+
+
+_SCORE_CLEAN = declarations.score_stage(
+    f"{_STAGES}:score_clean",
+    ("ingest", "features", "graph"),
+    axes=("learner",),
+    params=("learner", "labels.decide", "labels.calibrate", *declarations.ROLE_PARAMS),
+    plugins=(LEARNERS,),
+    libraries=LIBRARIES,
+    block=1,
+)
+# No model is kept: it would be fitted on what no client ever sends.
+_CLEAN_LABELS = System(
+    name="labels_clean",
+    settings=settings.CleanSettings,
+    stages=(declarations.INGEST, FEATURES_OF, GRAPH_OF, _SCORE_CLEAN),
+    axes=(LEARNER,),
+    x=EPSILON,
+    audit_tasks=lambda pipeline, read: (),
+    study_messages=(describe_label,),
+    metrics=metrics.METRICS,
+    methods=(CLEAN,),
+    main=(CLEAN.name,),
+    checks=settings.check_learning,
+    normalize=normalize,
+)
+
+
+_NOISED = ("epsilon", "labels_regression.randomizer")
+
+_PRIVATIZE_NUMBERS = Stage(
+    "privatize",
+    f"{_STAGES}:privatize_numbers",
+    inputs=("ingest",),
+    axes=("epsilon",),
+    params=(
+        *(*_NOISED, "labels_regression.share", "labels_regression.holdout"),
+        *declarations.ROLE_PARAMS,
+    ),
+    tables=(HISTOGRAM_NUMBERS, NUMBERS, HOLDOUT_NUMBERS),
+    side="client -> server",
+)
+_TRAIN_ON_NUMBERS = Stage(
+    "train",
+    f"{_STAGES}:train_on_numbers",
+    inputs=("features", "privatize"),
+    axes=_AXES,
+    params=("learner", *_NOISED, "seed", "replicates"),
+    tables=(FORECAST, HONEST),
+    side="server",
+    libraries=("scikit-learn", "scipy"),
+)
+_SCORE_NUMBERS = declarations.score_stage(
+    f"{_STAGES}:score_numbers",
+    ("ingest", "features", "train"),
+    _AXES,
+    ("learner", *declarations.ROLE_PARAMS),
+    libraries=("scikit-learn", "scipy"),
+)
+
+
+def describe_numbers(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return descriptions of what leaves a client; so far only a study draws it."""
+    randomizer = str(config["labels_regression"]["randomizer"])
+    who, what = "every client who trains", "one noised number"
+    detail = "once: for a histogram, for the model or for its score"
+    return [MessageDescription(who, what, randomizer, detail)]
+
+
+_REGRESSION = System(
+    name="labels_regression",
+    settings=settings.RegressionSettings,
+    stages=(
+        declarations.INGEST,
+        FEATURES_OF,
+        _PRIVATIZE_NUMBERS,
+        _TRAIN_ON_NUMBERS,
+        _SCORE_NUMBERS,
+    ),
+    axes=(EPSILON, LEARNER),
+    study_messages=(describe_numbers,),
+    metrics=metrics.REGRESSION_METRICS,
+    methods=metrics.REGRESSION_METHODS,
+    main=(metrics.REGRESSION.name,),
+    checks=settings.check_regression,
+    shorthand=("randomizer", "share", "holdout"),
+    sections=(declarations.DATA_SET, f"{_PAGE}:gather_features"),
+)
+
+SYSTEMS: Final = (SYSTEM, _TWO_ROUNDS, _CLEAN_LABELS, _REGRESSION)

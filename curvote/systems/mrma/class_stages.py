@@ -1,7 +1,5 @@
 """Stages of `mrma_classes`: MRMA's, each report and vote about one class."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,8 +49,8 @@ def _choose_rows(
     count, size = context.params["train.count"], context.params["train.size"]
     n_classes = len(context.inputs["project"].metadata["classes"])
     is_training = reports["arm"] == tables.REPORT_VARIANTS.index("mrma")
-    questions = range(len(one_against_rest_code(n_classes)))
-    by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
+    numbers = range(len(one_against_rest_code(n_classes)))
+    by_question = [np.flatnonzero(reports["question"] == q) for q in numbers]
     training = [rows[is_training[rows]] for rows in by_question]
     rng = context.generator("draw")
     chosen = [r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training]

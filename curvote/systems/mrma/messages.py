@@ -1,7 +1,5 @@
 """Messages of MRMA and its variants: a report, then a vote of somebody else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal

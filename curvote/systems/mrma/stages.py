@@ -1,7 +1,5 @@
 """Stages of MRMA and of the systems that share its votes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """System `mrma` and its variants: settings, methods, stages and messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,11 +8,8 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from curvote.base.errors import Problem
-from curvote.chain.axis import EPSILON, PipelineSettings
-from curvote.chain.measure import Look, Method, Metric
+from curvote.chain import axis, measure, stage, system
 from curvote.chain.settings import Strict, WholeNumber
-from curvote.chain.stage import Table
-from curvote.chain.system import MessageDescription, Part, System, View
 from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, MAJORITY
 from curvote.systems.common import checks, models
 from curvote.systems.common.declarations import (
@@ -64,74 +59,74 @@ class Settings(Taught):
     as_published: bool = False
 
 
-WEAK_METHOD: Final = Method(
+WEAK_METHOD: Final = measure.Method(
     "weak",
     "weak",
     "Mean error of the weak classifiers as they were trained.",
-    Look("#838b94", "v", size=5),
+    measure.Look("#838b94", "v", size=5),
     rank=10,
     short_phrase="one weak classifier",
 )
-REVERSED_METHOD: Final = Method(
+REVERSED_METHOD: Final = measure.Method(
     "mr",
     "MR",
     "Mean error of the weak classifiers after reversal.",
-    Look("#0072b2", "s"),
+    measure.Look("#0072b2", "s"),
     rank=20,
 )
-AVERAGED_METHOD: Final = Method(
+AVERAGED_METHOD: Final = measure.Method(
     "ma",
     "MA",
     "The weighted average of MRMA, but nothing is reversed.",
-    Look("#e69f00", "D", size=4),
+    measure.Look("#e69f00", "D", size=4),
     rank=30,
 )
-MRMA_METHOD: Final = Method(
+MRMA_METHOD: Final = measure.Method(
     "mrma",
     "MRMA",
     "Weak classifiers that do worse than a coin are reversed; those whose "
     "estimated utility then passes the cutoff are averaged, the better ones with "
     "more weight.",
-    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
     rank=40,
 )
-BEST_SINGLE_METHOD: Final = Method(
+BEST_SINGLE_METHOD: Final = measure.Method(
     "best_single",
     "best single",
     "The one reversed classifier of highest estimated utility.",
-    Look("#cc79a7", "^", size=5),
+    measure.Look("#cc79a7", "^", size=5),
     rank=80,
 )
-VOTING_METHOD: Final = Method(
+VOTING_METHOD: Final = measure.Method(
     "voting",
     "voting",
     "Majority vote of classifiers trained on equal parts of all clients' reports.",
-    Look("#8a6a4a", "d", "--", size=4.5),
+    measure.Look("#8a6a4a", "d", "--", size=4.5),
     rank=130,
     study_only=True,
 )
-AVERAGING_METHOD: Final = Method(
+AVERAGING_METHOD: Final = measure.Method(
     "averaging",
     "averaging",
     "Plain mean of the same classifiers.",
-    Look("#56b4e9", "X", "--", size=5),
+    measure.Look("#56b4e9", "X", "--", size=5),
     rank=140,
     study_only=True,
 )
-ALL_DATA_METHOD: Final = Method(
+ALL_DATA_METHOD: Final = measure.Method(
     "all_data",
     "all data",
     "One classifier trained on noised reports of all clients, voters included.",
-    Look("#009e73", "P", "--", size=5.2),
+    measure.Look("#009e73", "P", "--", size=5.2),
     rank=150,
     study_only=True,
 )
-HISTOGRAM_METHOD: Final = Method(
+HISTOGRAM_METHOD: Final = measure.Method(
     "histogram",
     "histogram",
     "The class that is larger in a record's cell of a coarse grid; every client "
     "sends a noised number for each cell.",
-    Look("#a39a2e", "", ":", width=1.2),
+    measure.Look("#a39a2e", "", ":", width=1.2),
     rank=180,
     study_only=True,
 )
@@ -215,7 +210,9 @@ RELEASE_VOTES = release_stage(EVALUATE, "vote", ("ingest", "privatize", "train")
 PRODUCTION = (*COMMON_STAGES, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
 
 
-def describe_histogram(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+def describe_histogram(
+    config: Mapping[str, Any], d: int
+) -> list[system.MessageDescription]:
     """Return the description of what the histogram's clients would send."""
     n_classes = checks.class_count(config["source"])
     prefix = f"{n_classes} x " if n_classes > 2 else ""
@@ -223,10 +220,10 @@ def describe_histogram(config: Mapping[str, Any], d: int) -> list[MessageDescrip
     bins = config["histogram"]["bins"]
     what = f"{prefix}{bins}^{d} noised numbers, one for each cell{suffix}"
     detail = "for histogram; two of them depend on the record"
-    return [MessageDescription("every client", what, "laplace", detail)]
+    return [system.MessageDescription("every client", what, "laplace", detail)]
 
 
-def _histogram_notes(views: Sequence[View]) -> Iterator[str]:
+def _histogram_notes(views: Sequence[system.View]) -> Iterator[str]:
     """Yield why the histogram is missing, where it is."""
     for view in views:
         if not view.settings.production:
@@ -235,12 +232,12 @@ def _histogram_notes(views: Sequence[View]) -> Iterator[str]:
                 yield f"histogram: {reason}"
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="mrma",
     settings=Settings,
     stages=STAGES,
     production=PRODUCTION,
-    axes=(EPSILON, LEARNER),
+    axes=(axis.EPSILON, LEARNER),
     messages=MESSAGES_BY_SYSTEM["mrma"],
     study_messages=(Pooled().describe, ComparisonLabel().describe, describe_histogram),
     metrics=ERRORS,
@@ -260,7 +257,7 @@ SYSTEM = System(
 
 
 # Several classes: each client answers for one.
-CLASS_REPORTS: Final = Table(
+CLASS_REPORTS: Final = stage.Table(
     "class_reports", {**REPORTS.columns, "question": "int64"}, unit="message"
 )
 
@@ -302,7 +299,7 @@ _MRMA_CLASSES = replace(
         _AGGREGATE_CLASSES,
     ),
     messages=MESSAGES_BY_SYSTEM["mrma_classes"],
-    resolve_parts=lambda settings: (Part(settings),),
+    resolve_parts=lambda settings: (system.Part(settings),),
 )
 
 
@@ -349,7 +346,7 @@ _SCORE_VOTES = score_stage(
 )
 
 
-def _check_direction_count(pipeline: PipelineSettings) -> Iterator[Problem]:
+def _check_direction_count(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     yield from checks.check_many_classes(pipeline)
     voters = pipeline.clients.train + pipeline.clients.vote
     split_count = len(halving_code(checks.class_count(pipeline.source)))
@@ -359,17 +356,17 @@ def _check_direction_count(pipeline: PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, ("votes", "directions"))
 
 
-_VOTES = Method(
+_VOTES = measure.Method(
     "votes",
     "votes",
     "No client trains: random directions are judged by one noised vote of each "
     "client, reversed and averaged by their utility.",
-    Look("#0072b2", "s", width=2.0),
+    measure.Look("#0072b2", "s", width=2.0),
     rank=120,
 )
 
 
-_VOTES_SYSTEM = System(
+_VOTES_SYSTEM = system.System(
     name="votes",
     settings=VotesSettings,
     stages=(
@@ -419,21 +416,21 @@ _SCORE_DRIFT = score_stage(
     f"{_STAGES}:score_drift", ("ingest", "privatize"), params=("drift.at", "replicates")
 )
 
-_DRIFT_METHOD = Method(
+_DRIFT_METHOD = measure.Method(
     "report",
     "reports",
     "The noised reports of the clients, held against their records.",
-    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
     rank=200,
 )
 
 
-_DRIFT = System(
+_DRIFT = system.System(
     name="drift",
     settings=DriftSettings,
     stages=(*COMMON_STAGES, PRIVATIZE, _SCORE_DRIFT),
     messages=MESSAGES_BY_SYSTEM["drift"],
-    metrics=(AGREEMENT, Metric("total_variation", "distance of the two laws")),
+    metrics=(AGREEMENT, measure.Metric("total_variation", "distance of the two laws")),
     methods=(_DRIFT_METHOD,),
     main=("report",),
     checks=checks.combine_checks(checks.check_budgets),

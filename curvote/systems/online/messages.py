@@ -1,7 +1,5 @@
 """Messages of `online`: those of MRMA, sent in arrivals."""
 
-from __future__ import annotations
-
 from curvote.systems.mrma import messages
 
 

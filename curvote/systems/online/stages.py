@@ -1,7 +1,5 @@
 """Stages of `online`: reports, candidates, votes and updates by arrival."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """System `online`: clients who come in arrivals, one on the next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Final
@@ -9,11 +7,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from curvote.base.errors import Problem
-from curvote.chain.axis import EPSILON, Axis, PipelineSettings
-from curvote.chain.measure import Look, Method
+from curvote.chain import axis, measure, stage, system
 from curvote.chain.settings import WholeNumber
-from curvote.chain.stage import VECTOR, Table
-from curvote.chain.system import System
 from curvote.data.lookup import resolve_source
 from curvote.messages.measures import ERRORS, LEARNER
 from curvote.systems.common import checks, declarations, models
@@ -43,14 +38,14 @@ class Settings(Taught):
     online: Online = Online()
 
 
-ARRIVING: Final = Table(
-    "arriving", {"arrival": "int64", "z": VECTOR, "label": "int8"}, unit="message"
+ARRIVING: Final = stage.Table(
+    "arriving", {"arrival": "int64", "z": stage.VECTOR, "label": "int8"}, unit="message"
 )
-CANDIDATES: Final = Table(
+CANDIDATES: Final = stage.Table(
     "candidates",
     {
         "learner": "int64",
-        "coef": VECTOR,
+        "coef": stage.VECTOR,
         "intercept": "float64",
         "birth": "int64",
         "n": "int64",
@@ -58,12 +53,12 @@ CANDIDATES: Final = Table(
     },
     unit="classifier",
 )
-ARRIVAL_VOTES: Final = Table(
+ARRIVAL_VOTES: Final = stage.Table(
     "arrival_votes",
     {"learner": "int64", "n": "int64", "positive": "int64"},
     unit="classifier",
 )
-STANDINGS: Final = Table(
+STANDINGS: Final = stage.Table(
     "standing",
     {
         "arrival": "int64",
@@ -78,7 +73,7 @@ STANDINGS: Final = Table(
     },
     unit="classifier",
 )
-HISTORY: Final = Table(
+HISTORY: Final = stage.Table(
     "history",
     {
         "arrival": "int64",
@@ -91,14 +86,14 @@ HISTORY: Final = Table(
         "dropped": "bool",
         "passed": "int64",
         "none_passed": "bool",
-        "coef": VECTOR,
+        "coef": stage.VECTOR,
         "intercept": "float64",
     },
     unit="arrival",
 )
 
 
-ARRIVAL_AXIS = Axis(
+ARRIVAL_AXIS = axis.Axis(
     "arrival", lambda settings: range(settings.online.arrivals), successive=True
 )
 _AXES = ("epsilon", "learner", "arrival")
@@ -138,7 +133,7 @@ _SCORE = declarations.score_stage(
 )
 
 
-def _check_arrivals(pipeline: PipelineSettings) -> Iterator[Problem]:
+def _check_arrivals(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     _, source = resolve_source(pipeline.source)
     periods = getattr(source, "periods", 0)
     if not periods:
@@ -151,23 +146,23 @@ def _check_arrivals(pipeline: PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, ("train", "size"))
 
 
-_ONLINE = Method(
+_ONLINE = measure.Method(
     "online",
     "online",
     "MRMA kept up to date with the votes of clients who came later.",
-    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
     rank=60,
 )
-_FROZEN = Method(
+_FROZEN = measure.Method(
     "frozen",
     "frozen",
     "MRMA as it was after the first arrival.",
-    Look("#838b94", "v", "--", size=5),
+    measure.Look("#838b94", "v", "--", size=5),
     rank=70,
 )
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="online",
     settings=Settings,
     stages=(
@@ -182,7 +177,7 @@ SYSTEM = System(
         _UPDATE,
         _SCORE,
     ),
-    axes=(EPSILON, LEARNER, ARRIVAL_AXIS),
+    axes=(axis.EPSILON, LEARNER, ARRIVAL_AXIS),
     messages=MESSAGES,
     metrics=ERRORS,
     methods=(_ONLINE, _FROZEN),

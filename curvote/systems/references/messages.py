@@ -1,7 +1,5 @@
 """Message of `majority`, a noised label, and its randomized response."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

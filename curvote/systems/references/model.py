@@ -1,7 +1,5 @@
 """Model of `majority`: one class for every record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

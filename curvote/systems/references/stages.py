@@ -1,7 +1,5 @@
 """Stages of `majority` and of `clean`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

@@ -14,9 +14,7 @@ from curvote.chain.settings import Strict
 from curvote.chain.stage import VECTOR, Stage, Table
 from curvote.chain.system import MessageDescription, System, View
 from curvote.messages.measures import CLEAN, ERRORS, LEARNER, MAJORITY
-from curvote.systems.common import checks, declarations, settings
-from curvote.systems.common.models import FIRST_REPETITION, record_columns
-from curvote.systems.common.study import CONFUSION, has_many_classes
+from curvote.systems.common import checks, declarations, models, settings, study
 from curvote.systems.references.messages import MESSAGES_BY_SYSTEM
 from curvote.systems.references.stages import elect_class, make_estimator
 
@@ -35,7 +33,7 @@ def majority_model(view: View) -> ConstantClassifier:
 
     classes = list(view.metadata("project")["classes"])
     place = elect_class(_noised_labels(view), len(classes))
-    return ConstantClassifier(record_columns(view), classes, place)
+    return ConstantClassifier(models.record_columns(view), classes, place)
 
 
 def majority_outcome(view: View) -> dict[str, float]:
@@ -44,7 +42,7 @@ def majority_outcome(view: View) -> dict[str, float]:
 
 
 def _noised_labels(view: View) -> NDArray[np.int8]:
-    return view.columns("privatize", "labels", FIRST_REPETITION)["label"]
+    return view.columns("privatize", "labels", models.FIRST_REPETITION)["label"]
 
 
 _PRIVATIZE = declarations.client_stage("privatize", f"{_STAGES}:privatize", LABELS)
@@ -122,7 +120,7 @@ _SCORE_CLEAN = declarations.score_stage(
     ("project", "fit"),
     axes=_AXES,
     params=("project.judge", *declarations.ROLE_PARAMS),
-    beside=(CONFUSION,),
+    beside=(study.CONFUSION,),
 )
 
 
@@ -135,7 +133,7 @@ def describe_records(config: Mapping[str, Any], d: int) -> list[MessageDescripti
 def _check_learners(pipeline: PipelineSettings) -> Iterator[Problem]:
     """Require data to learn from, and learners of so many classes."""
     yield from checks.check_learners(pipeline)
-    if not has_many_classes(pipeline):
+    if not study.has_many_classes(pipeline):
         if pipeline.train is not None:
             yield from checks.check_training_size(pipeline)
         return

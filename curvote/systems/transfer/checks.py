@@ -1,7 +1,5 @@
 """Meaning of release `auto`: one form and one rule of weights for each epsilon."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any

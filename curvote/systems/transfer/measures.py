@@ -1,7 +1,5 @@
 """Metrics, methods and tables of transfer between servers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 
@@ -83,6 +81,26 @@ STATED_WEIGHTS: Final = Method(
 )
 WEIGHED: Final = (ALIGNED, PRECISION, ADAPT_SAMP, ADAPT_HOMOG, ADAPT_ALL, ADAPT_TAR)
 METHODS: Final = (*WEIGHED, STATED_WEIGHTS, MAJORITY)
+
+POOLED: Final = Method(
+    "pooled",
+    "pooled, clean",
+    "Logistic regression on the records of all servers together, without any noise.",
+    Look("#22262b", "P", line=(0, (5, 2)), size=5.2),
+    rank=770,
+    study_only=True,
+    reference=True,
+)
+TARGET: Final = Method(
+    "target",
+    "target, clean",
+    "Logistic regression on the target's own records, without any noise.",
+    Look("#22262b", "X", line=(0, (1, 2)), size=5.2),
+    rank=780,
+    study_only=True,
+    reference=True,
+)
+CLEAN_METHODS: Final = (POOLED, TARGET)
 
 
 # Whole numbers below 2^53, which a float holds exactly.

@@ -1,7 +1,5 @@
 """Message of a server: one noised release about all of its records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -194,3 +192,8 @@ def _is_possible(task: Task, server: str, n: Any, values: Any) -> bool:
 
 
 MESSAGES = {ASKS: ReleaseMessage()}
+# No server of `transfer_clean` sends anything.
+MESSAGES_BY_SYSTEM: Mapping[str, Mapping[str, Message]] = {
+    "transfer": MESSAGES,
+    "transfer_clean": {},
+}

@@ -1,7 +1,5 @@
 """Classifier of raw records for the target, as MLflow stores it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

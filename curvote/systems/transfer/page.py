@@ -1,7 +1,5 @@
 """Page sections: scores, the train-test matrix, releases, weights, a source's value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +15,10 @@ from curvote.chain.measure import Look
 from curvote.messages.measures import MAJORITY, MISCLASSIFICATION
 from curvote.pipeline.run.results import RunView
 from curvote.report import data, figures, style
-from curvote.report.data import (
-    Section,
-)
+from curvote.report.data import Section
 from curvote.report.sentences import record_word
 from curvote.systems.common.page.utilities import draw_matrix
-from curvote.systems.transfer.clean.system import METHODS as CLEAN
-from curvote.systems.transfer.measures import BALANCED, CROSSED, F1, WEIGHTS
+from curvote.systems.transfer import measures
 from curvote.systems.transfer.method.advice import Advice, Gain, Server, advise
 from curvote.systems.transfer.method.release import release_noise
 from curvote.systems.transfer.method.task import OWN_RELEASE, Task, form
@@ -81,8 +76,15 @@ def server_sizes(view: RunView) -> dict[str, int]:
     return sizes
 
 
-PANELS = {MISCLASSIFICATION: "accuracy", F1: "F1", BALANCED: "balanced accuracy"}
-_REFERENCE_METHODS = (MAJORITY.name, *(method.name for method in CLEAN))
+PANELS = {
+    MISCLASSIFICATION: "accuracy",
+    measures.F1: "F1",
+    measures.BALANCED: "balanced accuracy",
+}
+_REFERENCE_METHODS = (
+    MAJORITY.name,
+    *(method.name for method in measures.CLEAN_METHODS),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class ScoresSection(Section):
         return [str(name) for name in self.lines["series"].drop_duplicates()]
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the figure for readers who cannot see it."""
         return (
             "Three panels against epsilon: accuracy, F1 and balanced accuracy, a line"
@@ -212,7 +214,7 @@ class MatrixSection(Section):
     place: ClassVar[str] = "results"
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the matrix for readers who cannot see it."""
         columns = (self.table[name] for name in ("server", "tested", "accuracy"))
         shares_text = "; ".join(
@@ -224,7 +226,10 @@ class MatrixSection(Section):
     def draw(self, narrow: bool) -> Figure:
         """Draw accuracy and balanced accuracy: rows release, columns are tested."""
         figure, axes = style.make_panels(2, narrow=narrow, height=3.4, share_y=False)
-        panels = {"accuracy": "accuracy, percent", BALANCED.name: BALANCED.label}
+        panels = {
+            "accuracy": "accuracy, percent",
+            measures.BALANCED.name: measures.BALANCED.label,
+        }
         for ax, (column, title) in zip(axes, panels.items(), strict=True):
             self._draw_shares(ax, column)
             ax.set_title(title)
@@ -248,12 +253,12 @@ class MatrixSection(Section):
 
 def gather_crossed(views: Sequence[RunView], _: pd.DataFrame) -> MatrixSection | None:
     """Return the matrix of the first cell that has one."""
-    view = next((view for view in views if view.holds(CROSSED.name)), None)
+    view = next((view for view in views if view.holds(measures.CROSSED.name)), None)
     if view is None:
         return None
-    rows = view.read(CROSSED.name, CROSSED.name)
+    rows = view.read(measures.CROSSED.name, measures.CROSSED.name)
     by = rows.groupby(["server", "tested"], sort=False, as_index=False)
-    table = by[["misclassification", BALANCED.name]].mean()
+    table = by[["misclassification", measures.BALANCED.name]].mean()
     table = table.assign(accuracy=1 - table["misclassification"])
     sources = [name for name in view.setting("names") if name != view.setting("target")]
     called = f"{view.cell['protocol']} at epsilon {view.cell['epsilon']:g}"
@@ -369,7 +374,7 @@ class WeightsSection(Section):
         return self._title(*self.near[0])
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the figure for readers who cannot see it."""
         rows = self._rows(*self.near[0])
         weights_text = "; ".join(f"{r.server} {r.weight}" for r in rows)
@@ -450,7 +455,10 @@ def gather_weights(views: Sequence[RunView], _: pd.DataFrame) -> WeightsSection 
 
 def _cell_quantities(view: RunView) -> Iterator[pd.DataFrame]:
     """Yield weight and agreement of each server of one cell."""
-    rows, method = view.read("aggregate", WEIGHTS.name), view.setting("methods")[0]
+    rows, method = (
+        view.read("aggregate", measures.WEIGHTS.name),
+        view.setting("methods")[0],
+    )
     rows = rows[rows["method"] == method]
     if not len(rows):
         return

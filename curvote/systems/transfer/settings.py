@@ -4,8 +4,6 @@ Records are dealt to servers, and the target's set aside for testing, by pure fu
 of the seed, which every stage calls; nobody's records are in two places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Stages of transfer: releases, their combination for the target, and its scores."""
+"""Stages of transfer: releases, their combination for the target, and scores."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from curvote.systems.transfer.method.task import ASKS, Task
 if TYPE_CHECKING:
     from curvote.systems.transfer.model import TransferClassifier
 
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 # What reads the settings that decide how releases are combined.
 PARAMS = ("told", "target", "transfer.weights", "transfer.decide", "methods", "seed")
 _RELEASE_INPUT = "privatize@"
@@ -174,11 +176,9 @@ def report(context: StageContext) -> Rows:
     return measures.score_table(rows)
 
 
-def test_rows(context: StageContext) -> NDArray[np.int64]:
+def test_rows(context: StageContext) -> Codes:
     """Return the target's rows that are only tested."""
-    records, params = context.rows("project", "encoded"), context.params
-    rows = settings.server_rows(context, records)[params["target"]]
-    return settings.split_test(context, rows, records, params["transfer.test"])[0]
+    return _split_rows(context)[1]
 
 
 def crossed(context: StageContext) -> Rows:
@@ -214,3 +214,56 @@ def _crossed_rows(context: StageContext) -> Iterator[tuple[Any, ...]]:
                 labels[low:high], codes[low:high], len(task.classes)
             )
             yield server, tested, int(high - low), *scores.values()
+
+
+WEAK_PENALTY = 1e4  # a ridge that only separated classes feel
+
+
+def report_clean(context: StageContext) -> Rows:
+    """Return the table ``scores`` of the pooled and the target's own classifier.
+
+    That is logistic regression on records as they are, unpenalised but for what keeps
+    it finite. It has an intercept for each server: that of the target counts, as
+    classes are not equally frequent everywhere.
+    """
+    records = context.rows("project", "encoded")
+    sources, tested = _split_rows(context)
+    own_rows, labels = sources.pop(context.params["target"]), records["label"]
+    n_classes = len(context.inputs["project"].metadata["classes"])
+    # What a task takes from [0, 1]: z is the same, from [-1, 1].
+    cube = (1 + np.clip(records["z"], -1, 1)) / 2
+    rows = []
+    for method, parts in (
+        (measures.POOLED.name, [own_rows, *sources.values()]),
+        (measures.TARGET.name, [own_rows]),
+    ):
+        every = np.concatenate(parts)
+        servers = np.eye(len(parts))
+        predictions = _predict_without_noise(
+            np.hstack([cube[every], servers.repeat([len(part) for part in parts], 0)]),
+            labels[every],
+            np.hstack([cube[tested], np.tile(servers[:1], (len(tested), 1))]),
+        )
+        scores = measures.class_scores(labels[tested], predictions, n_classes)
+        rows += [(method, metric, value) for metric, value in scores.items()]
+    return measures.score_table(rows)
+
+
+def _split_rows(context: StageContext) -> tuple[dict[str, Codes], Codes]:
+    """Return the training rows of each server, and the tested rows."""
+    records, params = context.rows("project", "encoded"), context.params
+    server_rows, target = settings.server_rows(context, records), params["target"]
+    tested, kept_rows = settings.split_test(
+        context, server_rows[target], records, params["transfer.test"]
+    )
+    return server_rows | {target: kept_rows}, tested
+
+
+def _predict_without_noise(inputs: Array, labels: Codes, queries: Array) -> Codes:
+    """Return the predicted class of each query."""
+    from sklearn.linear_model import LogisticRegression
+
+    if len(np.unique(labels)) < 2:
+        return np.full(len(queries), labels[0])
+    learner = LogisticRegression(C=WEAK_PENALTY, solver="newton-cholesky")
+    return np.asarray(learner.fit(inputs, labels).predict(queries), dtype=np.int64)

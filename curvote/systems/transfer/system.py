@@ -1,32 +1,21 @@
-"""Tasks that an audit examines: one for each server at each level."""
-
-from __future__ import annotations
+"""Systems `transfer` and `transfer_clean`: settings, stages, and audited tasks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from curvote.chain.axis import EPSILON, Axis, PipelineSettings
-from curvote.chain.stage import Metadata, Stage
-from curvote.chain.system import System
-from curvote.systems.common.declarations import (
-    DATA_SET,
-    DATASETS,
-    INGEST,
-    PROJECT,
-    score_stage,
-)
-from curvote.systems.transfer import measures
+from curvote.chain import axis, stage, system
+from curvote.chain.settings import Strict
+from curvote.systems.common import declarations
+from curvote.systems.common.settings import Representation
+from curvote.systems.transfer import checks, measures, messages, stages
 from curvote.systems.transfer import settings as stated_settings
-from curvote.systems.transfer.checks import check_settings, resolve_parts
-from curvote.systems.transfer.messages import MESSAGES
 from curvote.systems.transfer.method.task import ASKS, Task
 from curvote.systems.transfer.settings import Settings
-from curvote.systems.transfer.stages import PARAMS, final_model
 
 
 def audit_tasks(
-    settings: PipelineSettings, read: Callable[[str], Metadata]
+    settings: axis.PipelineSettings, read: Callable[[str], stage.Metadata]
 ) -> Iterator[Task]:
     """Yield the task of each server that adds noise, at each epsilon."""
     public, values = read("project"), settings.model_dump(mode="json")
@@ -38,26 +27,26 @@ def audit_tasks(
                 yield every.for_server(name)
 
 
-_STAGES = "curvote.systems.transfer"
+_STAGES = "curvote.systems.transfer.stages"
 _AXES = ("epsilon",)
 _ALLOCATION = stated_settings.ALLOCATION_SETTINGS
 _PLUGINS = (
     ("curvote.systems.transfer.method.task:FORMS", "transfer.release"),
-    DATASETS,
+    declarations.DATASETS,
 )
 
 
-def _axis_servers(settings: PipelineSettings) -> list[str]:
+def _axis_servers(settings: axis.PipelineSettings) -> list[str]:
     """Return the server names of the axis."""
     values = settings.model_dump(mode="json")
     return stated_settings.server_names(values["source"], values["transfer"])
 
 
-SERVER = Axis("server", _axis_servers, key="transfer.servers")
+SERVER = axis.Axis("server", _axis_servers, key="transfer.servers")
 
-_PRIVATIZE = Stage(
+_PRIVATIZE = stage.Stage(
     "privatize",
-    "curvote.systems.transfer.stages:privatize",
+    f"{_STAGES}:privatize",
     inputs=("project",),
     axes=("epsilon", "server"),
     params=(
@@ -68,12 +57,12 @@ _PRIVATIZE = Stage(
     tables=(measures.RELEASES,),
     side="client -> server",
 )
-_AGGREGATE = Stage(
+_AGGREGATE = stage.Stage(
     "aggregate",
-    "curvote.systems.transfer.stages:aggregate",
+    f"{_STAGES}:aggregate",
     inputs=("project", "privatize@server"),
     axes=_AXES,
-    params=(*PARAMS, "replicates"),
+    params=(*stages.PARAMS, "replicates"),
     plugins=_PLUGINS,
     tables=(measures.WEIGHTS,),
     side="server",
@@ -82,30 +71,30 @@ _RELEASED = replace(
     _PRIVATIZE,
     params=("asked", "server", "columns", "project", "seed", "protocol"),
     message=ASKS,
-    collected="curvote.systems.transfer.stages:collected",
+    collected=f"{_STAGES}:collected",
 )
 # Whoever is the target: nobody releases anything anew.
 _COMBINED = replace(_AGGREGATE, params=(*_AGGREGATE.params, "transfer.target"))
-_SCORE = score_stage(
-    "curvote.systems.transfer.stages:report",
+_SCORE = declarations.score_stage(
+    f"{_STAGES}:report",
     ("project", "privatize@server", "aggregate"),
     _AXES,
-    (*PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
+    (*stages.PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
     plugins=_PLUGINS,
 )
 
 
-def _has_matrix(settings: PipelineSettings, values: Mapping[str, Any]) -> bool:
+def _has_matrix(settings: axis.PipelineSettings, values: Mapping[str, Any]) -> bool:
     """Return whether the train-test matrix is made at this epsilon."""
     return bool(settings.transfer.matrix == values["epsilon"])
 
 
-_CROSSED = Stage(
+_CROSSED = stage.Stage(
     "crossed",
-    "curvote.systems.transfer.stages:crossed",
+    f"{_STAGES}:crossed",
     inputs=("project", "privatize@server"),
     axes=_AXES,
-    params=(*PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
+    params=(*stages.PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
     plugins=_PLUGINS,
     tables=(measures.CROSSED,),
     side="client (study)",
@@ -113,24 +102,31 @@ _CROSSED = Stage(
 )
 _PAGE = "curvote.systems.transfer"
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="transfer",
     settings=Settings,
-    stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE, _CROSSED),
-    production=(INGEST, PROJECT, _RELEASED, _COMBINED),
-    axes=(EPSILON, SERVER),
-    messages=MESSAGES,
+    stages=(
+        declarations.INGEST,
+        declarations.PROJECT,
+        _PRIVATIZE,
+        _AGGREGATE,
+        _SCORE,
+        _CROSSED,
+    ),
+    production=(declarations.INGEST, declarations.PROJECT, _RELEASED, _COMBINED),
+    axes=(axis.EPSILON, SERVER),
+    messages=messages.MESSAGES_BY_SYSTEM["transfer"],
     audit_tasks=audit_tasks,
     metrics=measures.METRICS,
     methods=measures.METHODS,
     main=tuple(method.name for method in measures.METHODS),
-    checks=check_settings,
-    resolve_parts=resolve_parts,
+    checks=checks.check_settings,
+    resolve_parts=checks.resolve_parts,
     normalize=stated_settings.normalize,
     shorthand=("release", "params", "weights", "decide", "matrix"),
-    final_model=final_model,
+    final_model=stages.final_model,
     sections=(
-        DATA_SET,
+        declarations.DATA_SET,
         f"{_PAGE}.page:gather_measures",
         f"{_PAGE}.page:gather_crossed",
         f"{_PAGE}.page:gather_weights",
@@ -138,3 +134,60 @@ SYSTEM = System(
         f"{_PAGE}.page:gather_worth",
     ),
 )
+
+
+class CleanSettings(Strict):
+    """Who holds which records; there is no epsilon."""
+
+    clients: stated_settings.Volunteers = stated_settings.Volunteers()
+    project: Representation = stated_settings.DEFAULT_PROJECT
+    transfer: stated_settings.Dealt = stated_settings.Dealt()
+
+
+_SCORE_CLEAN = declarations.score_stage(
+    f"{_STAGES}:report_clean",
+    ("project",),
+    axes=(),
+    params=(*_ALLOCATION, "target", "transfer.test", "replicates"),
+    plugins=(declarations.DATASETS,),
+    libraries=("scikit-learn",),
+)
+
+
+def describe_records(
+    config: Mapping[str, Any], d: int
+) -> list[system.MessageDescription]:
+    """Return the description of a request for everything."""
+    what = f"{d} numbers and the class of every record, as they are"
+    return [
+        system.MessageDescription(
+            "each server", what, "none", epsilon="no privacy", party="server"
+        )
+    ]
+
+
+def normalize_clean(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with target and server names filled in."""
+    sections = values["source"], values["transfer"]
+    return values | {
+        "target": stated_settings.target_name(*sections),
+        "names": stated_settings.server_names(*sections),
+    }
+
+
+# No model is kept: it would be fitted on what no server ever sends.
+_CLEAN = system.System(
+    name="transfer_clean",
+    settings=CleanSettings,
+    stages=(declarations.INGEST, declarations.PROJECT, _SCORE_CLEAN),
+    axes=(),
+    x=axis.EPSILON,
+    study_messages=(describe_records,),
+    metrics=measures.METRICS,
+    methods=measures.CLEAN_METHODS,
+    main=tuple(method.name for method in measures.CLEAN_METHODS),
+    checks=checks.check_servers,
+    normalize=normalize_clean,
+)
+
+SYSTEMS: Final = (SYSTEM, _CLEAN)

@@ -1,6 +1,4 @@
-"""Messages of `utility`: none leaves anybody."""
-
-from __future__ import annotations
+"""Messages of `utility` and `utility_curves`: none leaves anybody."""
 
 from typing import Any
 

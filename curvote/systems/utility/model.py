@@ -1,7 +1,5 @@
 """Classifier of a source's columns, as a run stores it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Page sections of utility: the recommendation, and the best deployments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final

@@ -1,7 +1,5 @@
 """Stages of utility: fit, surface, agree and report, and the tables of scores."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,10 +1,10 @@
-"""System `utility`: inputs, measures, settings, their checks, stages and notes."""
+"""Systems `utility` and `utility_curves`: settings, checks, measures and stages."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -16,19 +16,17 @@ from pydantic import Field, model_validator
 from curvote.base import validate
 from curvote.base.errors import Problem, UserError
 from curvote.base.validate import FloatArray
-from curvote.chain.axis import EPSILON, Axis, PipelineSettings
-from curvote.chain.measure import SCORES, Look, Method, Metric
+from curvote.chain import axis, measure, system
 from curvote.chain.settings import Epsilons, Strict, WholeNumber
 from curvote.chain.stage import FILE, TEXT, VECTOR, Metadata, Stage, Table
-from curvote.chain.system import System, View
 from curvote.curves.columns import grid_names
 from curvote.mechanisms.factory import mechanism_class
 from curvote.messages.measures import AGREEMENT, LEARNER
 from curvote.systems.common import checks as shared
+from curvote.systems.common import declarations
 from curvote.systems.common import models as final_models
-from curvote.systems.common.declarations import DATA_SET, INGEST, ROLE_PARAMS
 from curvote.systems.common.models import unpack_model
-from curvote.systems.common.settings import Clients
+from curvote.systems.common.settings import Clients, Learner, Representation
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
 
 ALL: Final = "all"
@@ -147,14 +145,14 @@ def unpack_arrays(data: bytes) -> Arrays:
 # What is sent without any projection: the features themselves.
 FEATURES = ""
 
-WORST: Final = Metric(
+WORST: Final = measure.Metric(
     "worst",
     "agreement of the worst {record}",
     better="higher",
     figure=False,
     words="Least agreement among the {record}s",
 )
-BOUND: Final = Metric(
+BOUND: Final = measure.Metric(
     "bound",
     "box bound on agreement",
     better="higher",
@@ -163,61 +161,61 @@ BOUND: Final = Metric(
 )
 METRICS: Final = (AGREEMENT, WORST, BOUND, ACCURACY, BALANCED)
 
-RECOMMENDED: Final = Method(
+RECOMMENDED: Final = measure.Method(
     "recommended",
     "recommended",
     "What does best on one half of the records, measured on the other half.",
-    Look("#0072b2", "o", width=2.4, size=6, above=6),
+    measure.Look("#0072b2", "o", width=2.4, size=6, above=6),
     rank=900,
 )
-EQUAL: Final = Method(
+EQUAL: Final = measure.Method(
     "equal split",
     "equal split",
     "The first mechanism of the pipeline on each feature, with an equal share.",
-    Look("#d55e00", "s"),
+    measure.Look("#d55e00", "s"),
     rank=901,
 )
-VECTOR_METHOD: Final = Method(
+VECTOR_METHOD: Final = measure.Method(
     "jointly",
     "jointly",
     "The first mechanism of the pipeline that takes a record as a whole.",
-    Look("#009e73", "^"),
+    measure.Look("#009e73", "^"),
     rank=902,
 )
-OUTPUT: Final = Method(
+OUTPUT: Final = measure.Method(
     "output",
     "own answer",
     "The client runs the model and randomises its answer.",
-    Look("#7f52a3", "D", "--"),
+    measure.Look("#7f52a3", "D", "--"),
     rank=903,
 )
-_floor = partial(Method, reference=True, free=True)
+_floor = partial(measure.Method, reference=True, free=True)
 WITHHOLD: Final = _floor(
     "withhold",
     "nothing sent",
     "A public value stands in the place of each sensitive feature: epsilon 0.",
-    Look("#22262b", "", (0, (1, 2)), width=1.6, above=2),
+    measure.Look("#22262b", "", (0, (1, 2)), width=1.6, above=2),
     rank=990,
 )
 DECODED: Final = _floor(
     "withhold decoded",
     "nothing, decoded",
     "The likeliest answer given the other features and public records: epsilon 0.",
-    Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
+    measure.Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
     rank=991,
 )
 WITHOUT: Final = _floor(
     "without",
     "trained without",
     "A model trained without the sensitive features: epsilon 0.",
-    Look("#8a6d3b", "", (0, (6, 2, 1, 2)), width=1.4, above=2),
+    measure.Look("#8a6d3b", "", (0, (6, 2, 1, 2)), width=1.4, above=2),
     rank=992,
 )
-CLEAN: Final = Method(
+CLEAN: Final = measure.Method(
     "clean answers",
     "clean answers",
     "The model on records without noise: no privacy.",
-    Look("#9aa3ad", "", "-", width=1.2, above=2),
+    measure.Look("#9aa3ad", "", "-", width=1.2, above=2),
     rank=993,
     reference=True,
 )
@@ -325,7 +323,7 @@ class Settings(Strict):
 Problems = Iterator[Problem]
 
 
-def check_settings(pipeline: PipelineSettings) -> Problems:
+def check_settings(pipeline: axis.PipelineSettings) -> Problems:
     """Yield the problems of roles, models, mechanisms and their needs."""
     yield from shared.check_roles(pipeline)
     yield from shared.check_test_clients(pipeline)
@@ -344,7 +342,7 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
     yield from check_deployments(pipeline)
 
 
-def check_study(pipeline: PipelineSettings) -> Problems:
+def check_study(pipeline: axis.PipelineSettings) -> Problems:
     """Yield a problem in production: agreement needs clean records.
 
     A figure of clean records that clients hold would be a release without a budget.
@@ -359,7 +357,7 @@ def check_study(pipeline: PipelineSettings) -> Problems:
         yield Problem("nobody sends anything here: leave it out.", ("intake",))
 
 
-def check_deployments(pipeline: PipelineSettings) -> Problems:
+def check_deployments(pipeline: axis.PipelineSettings) -> Problems:
     """Yield the problems of mechanisms, and of public records that are missing."""
     section = pipeline.deployments
     for index, name in enumerate(section.mechanisms):
@@ -386,7 +384,7 @@ if TYPE_CHECKING:
     from curvote.systems.utility.model import RecordClassifier
 
 
-def model_notes(views: Sequence[View]) -> Iterator[str]:
+def model_notes(views: Sequence[system.View]) -> Iterator[str]:
     """Yield a note on each model's engine, and on constant answers."""
     models = {str(view.cell["learner"]): view for view in views}
     for name, view in models.items():
@@ -396,7 +394,7 @@ def model_notes(views: Sequence[View]) -> Iterator[str]:
         yield f"{name}: read by the engine {engine.replace('_', ' ')}{reason}."
         if len(np.unique(stored[f"{FEATURES}/clean"])) == 1:
             # How often the one answer is the label.
-            rows = view.read("surface", SCORES.name)
+            rows = view.read("surface", measure.SCORES.name)
             mask = (rows["method"] == CLEAN.name) & (rows["metric"] == ACCURACY.name)
             rate = float(rows.loc[mask & rows["group"].isna(), "value"].iloc[0])
             yield (
@@ -406,7 +404,7 @@ def model_notes(views: Sequence[View]) -> Iterator[str]:
             )
 
 
-def final_model(view: View) -> RecordClassifier:
+def final_model(view: system.View) -> RecordClassifier:
     """Return the model of the first repetition, of the source's own columns."""
     from curvote.systems.utility.model import RecordClassifier  # scikit-learn
 
@@ -417,7 +415,7 @@ def final_model(view: View) -> RecordClassifier:
     return RecordClassifier(names, places, model, list(facts["classes"]))
 
 
-def final_rule(view: View) -> CurveClassifier:
+def final_rule(view: system.View) -> CurveClassifier:
     """Return the rule on coefficients of the first repetition, as one of raw curves."""
     model = unpack_model(view.columns("fit", "estimator")["model"][0])
     return final_models.linear_model(view, (model.weights, float(model.intercept)))
@@ -430,13 +428,13 @@ LIBRARIES: Final = ("scikit-learn", "scipy", "skops")
 ENGINES: Final = ("curvote.systems.utility.method.engines.base:ENGINES", "")
 MECHANISMS: Final = ("curvote.mechanisms.registry:MECHANISMS", "mechanism")
 
-MECHANISM: Final = Axis(
+MECHANISM: Final = axis.Axis(
     "mechanism",
     lambda settings: settings.deployments.mechanisms,
     key="deployments.mechanisms",
 )
 # Who is asked about what: the records, and what is public about them.
-_RECORD_SETTINGS: Final = ("record", *ROLE_PARAMS)
+_RECORD_SETTINGS: Final = ("record", *declarations.ROLE_PARAMS)
 _PROJECTION_SETTINGS: Final = (
     "deployments.components",
     "deployments.directions",
@@ -459,7 +457,7 @@ SURFACE = _stage(
     axes=("learner",),
     params=(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     plugins=(ENGINES,),
-    tables=(PROFILES, SCORES),
+    tables=(PROFILES, measure.SCORES),
 )
 AGREE = _stage(
     "agree",
@@ -483,18 +481,18 @@ REPORT = _stage(
         *(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     ),
     plugins=(ENGINES,),
-    tables=(SCORES, RECOMMENDED_TABLE),
+    tables=(measure.SCORES, RECOMMENDED_TABLE),
 )
 UTILITY_SECTIONS: Final = (
     "curvote.systems.utility.page:gather_recommendations",
     "curvote.systems.utility.page:gather_deployments",
 )
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="utility",
     settings=Settings,
-    stages=(INGEST, FIT, SURFACE, AGREE, REPORT),
-    axes=(EPSILON, LEARNER, MECHANISM),
+    stages=(declarations.INGEST, FIT, SURFACE, AGREE, REPORT),
+    axes=(axis.EPSILON, LEARNER, MECHANISM),
     audit_tasks=lambda settings, read: (),
     metrics=METRICS,
     methods=METHODS,
@@ -502,5 +500,71 @@ SYSTEM = System(
     checks=check_settings,
     final_model=final_model,
     notes=model_notes,
-    sections=(DATA_SET, *UTILITY_SECTIONS),
+    sections=(declarations.DATA_SET, *UTILITY_SECTIONS),
 )
+
+
+class CurveSettings(Strict):
+    """What a quantification of noised coefficients reads."""
+
+    clients: Clients
+    project: Representation
+    epsilon: Epsilons
+    learners: list[Learner] = []
+    deployments: Deployments = Deployments()
+
+
+def check_curve_settings(pipeline: axis.PipelineSettings) -> Problems:
+    """Yield the problems of roles, encoding, learners and mechanisms."""
+    every = (
+        shared.check_roles,
+        shared.check_two_classes,
+        shared.check_test_clients,
+        shared.check_representation,
+        shared.check_learners,
+        check_study,
+        check_deployments,
+    )
+    for check in every:
+        yield from check(pipeline)
+    for key in ("components", "directions"):
+        if getattr(pipeline.deployments, key):
+            message = "coefficients are few already: send them, or fewer of the basis."
+            yield Problem(message, ("deployments", key))
+    if "retrain" in pipeline.deployments.reads:
+        message = "a rule on coefficients is not fitted again: read raw or decode."
+        yield Problem(message, ("deployments", "reads"))
+
+
+def _on_coefficients(stage: Stage) -> Stage:
+    """Return a stage that reads coefficients where others read features."""
+    inputs = ("project", *stage.inputs[1:])
+    params = tuple(name for name in stage.params if name != "record")
+    return replace(stage, inputs=inputs, params=params)
+
+
+_FIT_CURVES = replace(
+    FIT,
+    module="curvote.systems.utility.stages:fit_curves",
+    inputs=("project",),
+    params=("learner", *declarations.ROLE_PARAMS),
+    plugins=(declarations.LEARNERS,),
+    block=0,
+)
+
+_CURVES = replace(
+    SYSTEM,
+    name="utility_curves",
+    settings=CurveSettings,
+    stages=(
+        declarations.INGEST,
+        declarations.PROJECT,
+        _FIT_CURVES,
+        *map(_on_coefficients, (SURFACE, AGREE, REPORT)),
+    ),
+    checks=check_curve_settings,
+    final_model=final_rule,
+    sections=(*declarations.SECTIONS, *UTILITY_SECTIONS),
+)
+
+SYSTEMS: Final = (SYSTEM, _CURVES)

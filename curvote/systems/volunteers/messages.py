@@ -1,7 +1,12 @@
-"""Messages of `volunteers`: none, their records are public."""
+"""Messages of `volunteers`, whose records are public, and of `joined`: as `direct`."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Final
 
-from typing import Any
+from curvote.messages.message import Message
+from curvote.systems.direct.messages import MESSAGES
 
-MESSAGES: dict[str, Any] = {}
+MESSAGES_BY_SYSTEM: Final[Mapping[str, Mapping[str, Message]]] = {
+    "volunteers": {},
+    "joined": MESSAGES,
+}

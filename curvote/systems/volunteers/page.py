@@ -1,7 +1,5 @@
 """Page section of volunteers, whose records are public."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

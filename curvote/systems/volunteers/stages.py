@@ -1,7 +1,5 @@
 """Stages of volunteers, alone and joined with reports."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
@@ -13,9 +11,7 @@ from curvote.learning.volunteers import (
 from curvote.messages.arms import decoding_metadata, directions_of
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places
-from curvote.systems.common.study import score_rows, study_clients
-from curvote.systems.direct.stages import decode_total, solving_rule, sum_reports
-from curvote.systems.direct.stages import score_metadata as of_direct
+from curvote.systems.direct import stages as direct
 from curvote.systems.references.stages import majority_error
 
 
@@ -26,13 +22,10 @@ def publish_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def publish(context: StageContext) -> Rows:
     """Return the table ``records``: a row a volunteer."""
-    clients = study_clients(context)
-    volunteers = clients.roles["public"]
+    clients = study.study_clients(context)
+    rows = clients.roles["public"]
     return {
-        "public_records": {
-            "z": clients.z[volunteers],
-            "label": clients.labels[volunteers],
-        }
+        "public_records": {"z": clients.z[rows], "label": clients.labels[rows]},
     }
 
 
@@ -50,10 +43,12 @@ def aggregate(context: StageContext) -> Rows:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` of ``volunteers``, by class if many."""
-    features, truth = study_clients(context).features_and_places("rescaled", "test")
+    features, truth = study.study_clients(context).features_and_places(
+        "rescaled", "test"
+    )
     predictions = predict_places(features, context.rows("aggregate", "classifier"))
     classes = context.inputs["project"].metadata["classes"]
-    rows = score_rows({"volunteers": float(np.mean(predictions != truth))})
+    rows = study.score_rows({"volunteers": float(np.mean(predictions != truth))})
     return study.add_class_scores(rows, "volunteers", truth, predictions, classes)
 
 
@@ -65,26 +60,25 @@ def join_metadata(inputs: Inputs, params: Params) -> Metadata:
 def join(context: StageContext) -> Rows:
     """Return the tables ``classifier``, of both, and ``reports_alone``."""
     records = context.rows("publish", "public_records")
-    total = sum_reports(context.shards("privatize", "directions"))
+    total = direct.sum_reports(context.shards("privatize", "directions"))
     vectors = directions_of(context.metadata)
     public = VolunteerRecords.from_records(vectors, records["z"], records["label"])
     line = joint_classifier(total, vectors, context.metadata["epsilon"], public)
     return {
         "classifier": classifier_columns(line, total.n),
-        "reports_alone": decode_total(
-            total, context.metadata, solving_rule(context.params)
+        "reports_alone": direct.decode_total(
+            total, context.metadata, direct.solving_rule(context.params)
         ),
     }
 
 
-def score_join_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the name of the method of reports alone: the arm."""
-    return of_direct(inputs, params)
+# The method of reports alone: the arm.
+score_join_metadata = direct.score_metadata
 
 
 def score_join(context: StageContext) -> Rows:
     """Return the table ``scores``: ``joined``, the arm, and the majority."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
     report_predictions = predict_places(
         features, context.rows("aggregate", "reports_alone")
@@ -99,5 +93,5 @@ def score_join(context: StageContext) -> Rows:
     }
     classes = context.inputs["project"].metadata["classes"]
     return study.add_class_scores(
-        score_rows(errors), "joined", truth, joined_predictions, classes
+        study.score_rows(errors), "joined", truth, joined_predictions, classes
     )

@@ -1,28 +1,26 @@
-"""System `volunteers`: public records, and one regression on them."""
-
-from __future__ import annotations
+"""Systems `volunteers`, a regression on public records, and `joined` with reports."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from curvote.base.errors import Problem
 from curvote.chain.axis import EPSILON, REPLICATE, PipelineSettings
+from curvote.chain.measure import Look, Method
 from curvote.chain.settings import Epsilons, Strict
 from curvote.chain.stage import VECTOR, Stage, Table
 from curvote.chain.system import System
 from curvote.messages.measures import ERRORS, MISCLASSIFICATION, VOLUNTEERS
-from curvote.systems.common import checks, declarations, models
-from curvote.systems.common.settings import Clients, Representation
-from curvote.systems.common.study import CONFUSION
-from curvote.systems.common.tables import CLASSIFIER
-from curvote.systems.direct.system import JUDGED_BY_Z
+from curvote.systems.common import checks, declarations, models, settings, study, tables
+from curvote.systems.direct import system as direct
+from curvote.systems.volunteers.messages import MESSAGES_BY_SYSTEM
 
 
 class Settings(Strict):
     """Settings of learning from volunteers' records alone."""
 
-    clients: Clients
-    project: Representation
+    clients: settings.Clients
+    project: settings.Representation
     epsilon: Epsilons = [1.0]
 
 
@@ -50,7 +48,7 @@ def stands_beside(other: System, values: Mapping[str, Any]) -> bool:
 
 def _counts_clients(other: System) -> bool:
     clients = other.settings.model_fields.get("clients")
-    return clients is not None and clients.annotation is Clients
+    return clients is not None and clients.annotation is settings.Clients
 
 
 def _volunteer_count(values: Mapping[str, Any]) -> int:
@@ -70,7 +68,7 @@ _AGGREGATE = declarations.server_stage(
     "aggregate",
     "curvote.systems.volunteers.stages:aggregate",
     ("publish",),
-    CLASSIFIER,
+    tables.CLASSIFIER,
     axes=(),
     libraries=("scikit-learn",),
 )
@@ -79,7 +77,7 @@ _SCORE = declarations.score_stage(
     ("project", "aggregate"),
     axes=(),
     params=declarations.ROLE_PARAMS,
-    beside=(CONFUSION,),
+    beside=(study.CONFUSION,),
 )
 
 
@@ -102,8 +100,53 @@ SYSTEM = System(
     checks=checks.combine_checks(
         checks.check_test_clients, check_volunteers, classes=checks.check_many_classes
     ),
-    implied_settings=JUDGED_BY_Z,
+    implied_settings=direct.JUDGED_BY_Z,
     final_model=models.decoded_model,
     sections=declarations.SECTIONS,
     auto_include=stands_beside,
 )
+
+
+REPORTS_ALONE: Final = Table(
+    "reports_alone", tables.CLASSIFIER.columns, unit="classifier"
+)
+
+
+JOINED: Final = Method(
+    "joined",
+    "joined",
+    "The reports of `direct` and the volunteers' public records with their labels, "
+    "each weighted by the inverse of its variance.",
+    Look("#cc79a7", "p", width=2.6, size=6.5, above=6),
+    rank=142,
+)
+
+
+_JOIN = replace(
+    direct.AGGREGATE,
+    module="curvote.systems.volunteers.stages:join",
+    inputs=("privatize", PUBLISH.name),
+    tables=(*direct.AGGREGATE.tables, REPORTS_ALONE),
+)
+_SCORE_JOIN = replace(
+    direct.SCORE, module="curvote.systems.volunteers.stages:score_join"
+)
+
+_JOINED = replace(
+    direct.SYSTEM,
+    name=direct.JOINED_PROTOCOL,
+    stages=(
+        *declarations.COMMON_STAGES,
+        direct.PRIVATIZE,
+        PUBLISH,
+        _JOIN,
+        _SCORE_JOIN,
+    ),
+    production=(*declarations.COMMON_STAGES, direct.RELEASE, PUBLISH, _JOIN),
+    messages=MESSAGES_BY_SYSTEM["joined"],
+    methods=(JOINED, *direct.SYSTEM.methods),
+    main=("joined",),
+    shorthand=(),
+)
+
+SYSTEMS: Final = (SYSTEM, _JOINED)

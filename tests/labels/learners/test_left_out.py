@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from curvote.systems.labels.learners import smoothing
-from curvote.systems.labels.learners.graph import Basis, Spectral, make_regression
+from curvote.systems.labels.learners.graph import Basis, BasisRegression, Spectral
 from curvote.systems.labels.learners.knn import (
     KNN,
     NeighbourMean,
@@ -75,7 +75,7 @@ def smoothers(X):
     basis = Basis.from_graph(graph(X), X)
     return [
         NeighbourMean(nearest_neighbours(X, 9)),
-        make_regression(basis, basis.shrinkage(12, 1.0)),
+        BasisRegression(basis, basis.shrinkage(12, 1.0)),
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_sweep_by_hand():
     learner = KNN(k=8, sweeps=1).fit(X, codes, RNG)
     near = nearest_neighbours(X, 8)
     votes = codes.decode()[near].mean(axis=1)
-    power = smoothing.fit_exponent(votes, codes).exponent
+    power = smoothing.fit_exponent(votes, codes)
     proba = smoothing.probabilities(votes, power) * codes.likelihood()
     posterior = proba / proba.sum(axis=1, keepdims=True)
     new = X[:5] + 0.01

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from curvote.base.errors import UserError
 from curvote.labels import Codes, encode
 from curvote.systems.labels.learners.factory import make
-from curvote.systems.labels.neural import Neural
+from curvote.systems.labels.neural.learner import Neural
 
 SIDE = 12
 # A shape for each class, in which one quarter of the image is bright.

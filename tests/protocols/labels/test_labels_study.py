@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from curvote.chain.lookup import find_system
-from curvote.data.simulation import circle
+from curvote.data.simulation import records
 from curvote.messages import roles
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import RunView, final_views, replicate_scores
@@ -95,7 +95,7 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of tested records are altered: codes, models, words stay, byte by byte."""
-    real = circle.clients
+    real = records.CIRCLE.clients
 
     def altered(*given: Any) -> dict[str, Any]:
         table = real(*given)
@@ -107,7 +107,7 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
         return table | {"label": label}
 
     sizes = {"public": 0, "train": TRAIN, "vote": 0, "test": TEST}
-    monkeypatch.setattr(circle, "clients", altered)
+    monkeypatch.setattr(records.CIRCLE, "clients", altered)
     other = plain.write(tmp_path, tiny=STUDY | {"replicates": 1})
     one = final_views(other, plain.run(other, "tiny"))
     two = final_views(project, plain.records.completed_run(project, "tiny"))

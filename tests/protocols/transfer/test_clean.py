@@ -12,7 +12,6 @@ from curvote.base.errors import UserError
 from curvote.chain.stage import StageContext
 from curvote.pipeline.run.results import RunView, final_views, mean_scores
 from curvote.systems.transfer import settings, stages
-from curvote.systems.transfer.clean import stages as clean
 from tests import plain
 
 STUDY: dict[str, Any] = {
@@ -39,7 +38,7 @@ def test_it_tests_what_transfer_tests_and_learns_from_all_else(tmp_path: Path) -
     (view,) = final_views(project, record)
     for replicate in range(4):
         context = at(view, replicate)
-        held, tested = clean._split_rows(context)
+        held, tested = stages._split_rows(context)
         assert np.array_equal(tested, stages.test_rows(context))
         every = np.concatenate([tested, *held.values()])
         assert len(np.unique(every)) == len(every) == 500
@@ -57,8 +56,8 @@ def test_any_number_of_classes_is_learnt() -> None:
     labels = np.repeat(np.arange(3), 40)
     centres = np.array([[0.1, 0.1], [0.9, 0.1], [0.5, 0.9]])
     known = centres[labels] + 0.1 * rng.normal(size=(120, 2))
-    assert np.mean(clean._predict(known, labels, known) == labels) > 0.95
-    assert (clean._predict(known[:40], np.full(40, 2), known) == 2).all()
+    assert np.mean(stages._predict_without_noise(known, labels, known) == labels) > 0.95
+    assert (stages._predict_without_noise(known[:40], np.full(40, 2), known) == 2).all()
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from curvote.papers.drawing import draw_files
-from curvote.papers.dtk.entries import REPRODUCTIONS
-from curvote.papers.dtk.figure_1 import ALPHA
-from curvote.papers.dtk.figure_2 import GAMMAS, TARGET, eta
-from curvote.papers.dtk.table_1 import FIGURE, TABLE
+from curvote.data.simulation.records import regression
+from curvote.papers.dtk.entries import PAPER, REPRODUCTIONS
+from curvote.papers.dtk.formulas import ALPHA, FIGURE, GAMMAS, TABLE, TARGET
+from curvote.papers.reproduction import draw_files
 from curvote.papers.rows import COLUMNS, Row, laid_out, select, to_json
 
 FORMULAS = [name for name, entry in REPRODUCTIONS.items() if entry.quantity == "value"]
@@ -24,14 +22,9 @@ SHOWN = {
 }
 
 
-def module(name: str) -> object:
-    """The module of a reproduction."""
-    return import_module(f"curvote.papers.dtk.{REPRODUCTIONS[name].module}")
-
-
 def rows(name: str) -> list[Row]:
     """All rows of a reproduction."""
-    found: list[Row] = module(name).rows(None)  # type: ignore[attr-defined]
+    found: list[Row] = PAPER.function(name, "rows")(None)
     return found
 
 
@@ -49,8 +42,8 @@ def test_rows_keep_the_contract(name: str) -> None:
 @pytest.mark.parametrize("name", FORMULAS)
 def test_figures_name_what_they_show(name: str) -> None:
     """As text, alike twice."""
-    place = f"curvote.papers.dtk.{REPRODUCTIONS[name].module}"
-    drawn = draw_files(name, place, rows(name), "svg")["svg"].decode()
+    figure = PAPER.function(name, "figure")
+    drawn = draw_files(name, figure, rows(name), "svg")["svg"].decode()
     assert [text for text in SHOWN[name] if f">{text}</text>" not in drawn] == []
     assert "mathdefault" not in drawn
     assert "<dc:date" not in drawn
@@ -103,11 +96,11 @@ def test_risk_falls_and_its_steps_follow_what_decides() -> None:
 
 def test_the_best_rule_of_the_simulation_is_right_in_92_of_100() -> None:
     """At the target; sources agree on the rule, clearer for gamma below 1."""
-    x1, x2 = np.random.default_rng(1).random((2, 200_000))
-    own = eta(x1, x2)
+    x = np.random.default_rng(1).random((2, 200_000)).T
+    own = regression(x, 1.0)
     assert np.mean(np.maximum(own, 1 - own)) == pytest.approx(0.92, abs=0.005)
     for gamma in GAMMAS:
-        other = eta(x1, x2, gamma)
+        other = regression(x, gamma)
         assert np.array_equal(own > 0.5, other > 0.5)
         away = np.abs(other - 0.5) - np.abs(own - 0.5)
         assert np.all(away * (1 - gamma) >= -1e-12)
@@ -116,7 +109,7 @@ def test_the_best_rule_of_the_simulation_is_right_in_92_of_100() -> None:
 def test_the_terminal_shows_few_rows() -> None:
     """Powers of ten, and some points in which both coordinates are alike."""
     for name, most in (("figure-1-dtk", 30), ("figure-2-dtk", 15)):
-        shown = module(name).terminal_rows(rows(name))  # type: ignore[attr-defined]
+        shown = PAPER.function(name, "terminal_rows")(rows(name))
         lines, columns = laid_out(shown)
         assert 0 < len(lines) <= most
         assert ("curvote" in columns) == (name == "figure-2-dtk")
@@ -129,5 +122,5 @@ def test_rows_of_the_functions_are_their_values() -> None:
     one = rows("figure-2-dtk")[100]
     place = dict(part.split("=") for part in one["setting"].split())
     assert one["method"] == TARGET
-    value = eta(np.array(float(place["x1"])), np.array(float(place["x2"])))
-    assert one["curvote"] == pytest.approx(float(value), abs=1e-3)
+    (value,) = regression(np.array([[float(place["x1"]), float(place["x2"])]]), 1.0)
+    assert one["curvote"] == pytest.approx(value, abs=1e-3)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.papers.drawing import draw_files
-from curvote.papers.dtk import comparison, figure_5, figure_6
-from curvote.papers.dtk.comparison import Drift, Tuner
-from curvote.papers.dtk.entries import REPRODUCTIONS, laid_out
-from curvote.papers.evidence import Evidence
+from curvote.papers.dtk import hospitals as figures
+from curvote.papers.dtk import simulations
+from curvote.papers.dtk.entries import PAPER, laid_out
+from curvote.papers.dtk.simulations import Drift, Tuner
+from curvote.papers.reproduction import Evidence, draw_files
 from curvote.papers.rows import COLUMNS, Row, select
 
 KERNELS = ("triangular", "gaussian")
@@ -88,30 +86,26 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def module(name: str) -> Any:
-    """Return the module of a reproduction."""
-    return import_module(f"curvote.papers.dtk.{REPRODUCTIONS[name].module}")
-
-
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", FOUND)
 def test_a_figure_is_made_of_runs_and_of_tuning(name: str) -> None:
     """Complete rows that no two share a name, a drawing of each classifier, words."""
-    rows: list[Row] = module(name).rows(name, FOUND[name]())
+    rows: list[Row] = PAPER.function(name, "rows")(name, FOUND[name]())
     assert all(list(row) == list(COLUMNS) for row in rows)
     names = ("setting", "protocol", "epsilon", "method", "quantity")
     assert len({tuple(row[n] for n in names) for row in rows}) == len(rows)
     assert all(0 <= row["curvote"] <= 100 for row in rows)
-    drawn = draw_files(name, module(name).__name__, rows, "svg")["svg"].decode()
+    figure = PAPER.function(name, "figure")
+    drawn = draw_files(name, figure, rows, "svg")["svg"].decode()
     assert "accuracy" in drawn
     assert "auto" in drawn or name == "figure-3-dtk"
-    assert len(list(module(name).conclusions(rows))) >= 3
+    assert len(list(PAPER.function(name, "conclusions")(rows))) >= 3
     assert 0 < len(laid_out(name, rows)[0]) <= len(rows)
 
 
 def test_figure_7_says_what_the_paper_prints() -> None:
     """81 and 73 %, at its best method, nowhere else."""
-    rows = module("figure-7-dtk").rows("figure-7-dtk", hospitals_ran())
+    rows = figures.combination_rows("figure-7-dtk", hospitals_ran())
     said = [(row["quantity"], row["published"]) for row in rows if row["published"]]
     assert set(said) == {("accuracy", 81.0), ("f1", 73.0)}
     assert {row["method"] for row in rows if row["published"]} == {"adapt_samp"}
@@ -120,20 +114,20 @@ def test_figure_7_says_what_the_paper_prints() -> None:
 @pytest.mark.usefixtures("quick")
 def test_figure_5_names_its_settings_as_its_runs_do() -> None:
     """Tuned and run rows meet in each setting."""
-    assert "gamma=1 m=4" in figure_5.DRIFTS
-    rows = figure_5.rows("figure-5-dtk", FOUND["figure-5-dtk"]())
+    assert "gamma=1 m=4" in simulations.DRIFTS
+    rows = simulations.servers_rows("figure-5-dtk", FOUND["figure-5-dtk"]())
     mine = select(rows, setting="gamma=1 m=4")
     assert {"auto", "AdaptDTK triangular", "DTK triangular"} <= {
         row["protocol"] for row in mine
     }
 
 
-def hospitals(seed: int = 0) -> dict[str, figure_6.Hospital]:
+def hospitals(seed: int = 0) -> dict[str, figures.Hospital]:
     """Return two hospitals that are alike, and one whose labels are turned round."""
     rng, made = np.random.default_rng(seed), {}
     for name, turned in (("cleveland", 0), ("va", 0), ("switzerland", 1)):
         cube = rng.random((150, 7))
-        made[name] = figure_6.Hospital(cube, (cube[:, 0] > 0.5) ^ bool(turned))
+        made[name] = figures.Hospital(cube, (cube[:, 0] > 0.5) ^ bool(turned))
     return made
 
 
@@ -141,9 +135,9 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A row a pair; like hospitals agree, and the other way round fails."""
-    monkeypatch.setattr(figure_6, "SPLITS", 5)
+    monkeypatch.setattr(figures, "SPLITS", 5)
     found = {
-        row["setting"]: row["curvote"] for row in figure_6.pair_accuracies(hospitals())
+        row["setting"]: row["curvote"] for row in figures.pair_accuracies(hospitals())
     }
     assert len(found) == 9
     assert found["cleveland -> cleveland"] > 75
@@ -154,7 +148,7 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
 
 def test_the_printed_grid_decides_as_the_bayes_rule_does() -> None:
     """Whatever epsilon is; one that is shifted does not."""
-    bayes = 100 * np.maximum(comparison.ETA, 1 - comparison.ETA).mean()
+    bayes = 100 * np.maximum(simulations.ETA, 1 - simulations.ETA).mean()
     best = Tuner("histogram").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
     assert best == pytest.approx(bayes, abs=1)
     assert (

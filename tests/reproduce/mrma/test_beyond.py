@@ -10,8 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from curvote.papers.evidence import Evidence
-from curvote.papers.mrma.comparison import REPRODUCTIONS, _stated_settings, comparison
 from curvote.papers.mrma.contest import (
     REQUIRED_GAIN,
     contest_cells,
@@ -21,11 +19,15 @@ from curvote.papers.mrma.contest import (
     table_lines,
 )
 from curvote.papers.mrma.entries import (
+    REPRODUCTIONS,
+    _stated_settings,
     agreement,
+    comparison,
     draw_entry,
     laid_out,
     write_entry,
 )
+from curvote.papers.reproduction import Evidence
 from curvote.papers.rows import Row
 from tests.reproduce_rows import CONTEST_EPSILONS, row, summaries
 

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.papers.evidence import add_axes
-from curvote.papers.mrma.comparison import (
+from curvote.papers.mrma.entries import (
     REPRODUCTIONS,
     comparison,
     count_agreeing,
@@ -20,6 +19,7 @@ from curvote.papers.mrma.comparison import (
     printed_cells,
     useful_group_rows,
 )
+from curvote.papers.reproduction import add_axes
 from curvote.papers.rows import COLUMNS, to_json
 from tests.reproduce_rows import row, summaries
 

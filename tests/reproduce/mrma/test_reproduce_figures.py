@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from curvote.base.errors import InternalError
-from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
-from curvote.papers.mrma.entries import draw_entry, write_entry
+from curvote.papers.mrma.entries import (
+    REPRODUCTIONS,
+    comparison,
+    draw_entry,
+    write_entry,
+)
 from curvote.papers.rows import Row
 from tests.reproduce_rows import found, summaries
 

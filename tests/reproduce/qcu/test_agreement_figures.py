@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from curvote.papers.drawing import draw_files
-from curvote.papers.evidence import Evidence
-from curvote.papers.qcu import curves, digits, laws, maps, studies
-from curvote.papers.qcu.entries import REPRODUCTIONS, agreement, laid_out
+from curvote.papers.qcu import curves, laws, studies
+from curvote.papers.qcu.entries import PAPER, REPRODUCTIONS, agreement, laid_out
 from curvote.papers.qcu.studies import (
     PrintedCurve,
     PrintedValue,
@@ -24,11 +20,12 @@ from curvote.papers.qcu.studies import (
     analyze,
     printed_values,
 )
+from curvote.papers.reproduction import Evidence, draw_files
 from curvote.papers.rows import COLUMNS, Row, select, to_json
 from curvote.pipeline.config.project import Project
 
 FOUND = Evidence([], pd.DataFrame(), [], Project(Path("nowhere")))
-CURVES = [name for name, one in REPRODUCTIONS.items() if one.module == "curves"]
+CURVES = [name for name, one in REPRODUCTIONS.items() if one.place == "curves:model"]
 LEVELS = (1.0, 4.0)
 
 
@@ -51,28 +48,21 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         cells = printed_values(figure)
         return {cell: v for cell, v in cells.items() if cell.epsilon in LEVELS}
 
-    for module in (curves, maps, studies):
-        monkeypatch.setattr(module, "analyze_setting", analyze_setting)
-    monkeypatch.setattr(curves, "printed_values", few)
-    monkeypatch.setattr(digits, "printed_values", few)
-    monkeypatch.setattr(digits, "DRAWS", 20)
+    monkeypatch.setattr(studies, "analyze_setting", analyze_setting)
+    monkeypatch.setattr(studies, "printed_values", few)
+    monkeypatch.setattr(curves, "DIGIT_DRAWS", 20)
     rng = np.random.default_rng(0)
     images = rng.random((200, 49))
     monkeypatch.setattr(
-        digits, "read_images", lambda _: (images, (images[:, 0] > 0.5).astype(int))
+        curves, "read_images", lambda _: (images, (images[:, 0] > 0.5).astype(int))
     )
 
 
 @cache
 def rows(name: str) -> list[Row]:
     """Return the rows of a figure, for tests that want what is ``small``."""
-    found: list[Row] = module(name).rows(name, FOUND)
+    found: list[Row] = PAPER.function(name, "rows")(name, FOUND)
     return found
-
-
-def module(name: str) -> Any:
-    """Return the module of a figure."""
-    return import_module(f"curvote.papers.qcu.{REPRODUCTIONS[name].module}")
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
@@ -98,8 +88,8 @@ def test_rows_are_complete_drawn_and_told(name: str, small: None) -> None:
 )
 def test_rows_are_drawn(name: str, small: None) -> None:
     """In a picture that ends well."""
-    place = module(name).__name__
-    drawn = draw_files(name, place, rows(name), "svg", evidence=FOUND)["svg"]
+    figure = PAPER.function(name, "figure")
+    drawn = draw_files(name, figure, rows(name), "svg", evidence=FOUND)["svg"]
     assert b"<svg" in drawn
 
 
@@ -107,7 +97,7 @@ def test_rows_are_drawn(name: str, small: None) -> None:
 def test_every_printed_value_has_a_row_of_its_own(name: str, small: None) -> None:
     """In percent, with the model, the records, the mechanism and the epsilon."""
     found = select(rows(name), quantity="agreement")
-    cells = curves.printed_values(name.removeprefix("qcu-figure-"))
+    cells = studies.printed_values(name.removeprefix("qcu-figure-"))
     assert len(found) == len(cells)
     for one, (cell, value) in zip(found, cells.items(), strict=True):
         assert (one["learner"], one["setting"], one["method"], one["epsilon"]) == cell
@@ -167,7 +157,7 @@ def test_exact_shares_are_those_of_draws() -> None:
     known = generated("stroke-logistic", 3)
     rng, n = np.random.default_rng(8), 40_000
     for name in laws.MECHANISMS:
-        law = curves.printed_law(name, 2.0)
+        law = laws.paper_law(name, 2.0)
         share = laws.printed_agreement(known.surface, known.values, law, redraws=False)
         for i, record in enumerate(known.question.records):
             many = np.repeat(record[None], n, axis=0)

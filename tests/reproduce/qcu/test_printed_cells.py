@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from curvote.data import raw_files
-from curvote.papers.qcu import curves
-from curvote.papers.qcu.studies import PrintedCurve, analyze_setting, printed_values
+from curvote.papers.qcu import curves, studies
+from curvote.papers.qcu.studies import PrintedCurve
 from curvote.pipeline.config.project import Project
 
 pytestmark = pytest.mark.skipif(
@@ -27,11 +27,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def row(figure: int, tmp: Path, *cell: object) -> dict[str, float]:
     """Return the row of a printed cell."""
     curve = PrintedCurve(*cell)  # type: ignore[arg-type]
-    known = analyze_setting(
-        Project(tmp), curve.model, curves.record_group(curve.records)
+    known = studies.analyze_setting(
+        Project(tmp), curve.model, studies.record_group(curve.records)
     )
     found = curves.cell_shares(f"qcu-figure-{figure}", curve, known)
-    return curves.cell_row(curve, printed_values(str(figure))[curve], found)
+    return curves.cell_row(curve, studies.printed_values(str(figure))[curve], found)
 
 
 def test_the_logistic_model_gives_the_shares_that_were_derived(place: Path) -> None:

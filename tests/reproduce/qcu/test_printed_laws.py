@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.papers.qcu import concentration, example, laws
+from curvote.papers.qcu import concentration, laws
 from curvote.papers.qcu.laws import MECHANISMS
 from curvote.papers.rows import select
 
@@ -116,7 +116,9 @@ def test_every_redraw_counts_as_a_wrong_answer(name: str) -> None:
 
 def test_figure_4_states_what_the_papers_readme_derives() -> None:
     """Epsilon 2, theta .3; the exponential spends half of epsilon as published."""
-    rows = select(concentration.rows("qcu-figure-4"), setting="theta=0.3", epsilon=2.0)
+    rows = select(
+        concentration.theta_rows("qcu-figure-4"), setting="theta=0.3", epsilon=2.0
+    )
     found = {one["method"]: (one["curvote"], one["corrected"]) for one in rows}
     same = {"laplace": 45.12, "pm_01": 85.28, "sw_01": 82.71, "k_rr": 62.75}
     for name, value in same.items():
@@ -126,13 +128,15 @@ def test_figure_4_states_what_the_papers_readme_derives() -> None:
 
 def test_figure_4_where_the_paper_is_wrong_about_pm() -> None:
     """At theta .1 and epsilon 2 the square wave leads, and PM soon after."""
-    said = list(concentration.conclusions(concentration.rows("qcu-figure-4")))
+    said = list(
+        concentration.theta_conclusions(concentration.theta_rows("qcu-figure-4"))
+    )
     assert "epsilon 2: sw_01 from theta 0.1, pm_01 from theta 0.13" in said[1]
 
 
 def test_figure_2_needs_more_than_is_printed() -> None:
     """Laplace 5.365 and not 5.2, PM 1.386 and not 1.8."""
-    rows = select(example.rows("qcu-figure-2"), quantity="value")
+    rows = select(concentration.example_rows("qcu-figure-2"), quantity="value")
     found = {one["method"]: (one["published"], one["curvote"]) for one in rows}
     assert found["laplace"] == (5.2, pytest.approx(5.365, abs=5e-4))
     assert found["pm_01"] == (1.8, pytest.approx(1.386, abs=5e-4))

@@ -7,27 +7,26 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from curvote.base.validate import FloatArray
-from curvote.data.simulation import circle
+from curvote.data.simulation import records
 from curvote.labels import encode
-from curvote.systems.labels.method import theory
 
 
 def accuracies(
     n_classes: int, k: int, encoders: tuple[str, ...], repeats: int, n: int
 ) -> FloatArray:
     """Exact accuracy of k neighbours, the same records for all: (repeats, encoders)."""
-    law, found = circle.Parameters(n_classes=n_classes), []
+    law, found = records.CIRCLE.Parameters(n_classes=n_classes), []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
-        trained, tested = (circle.clients(law, size, rng) for size in (n, 500))
+        trained, tested = (records.CIRCLE.clients(law, size, rng) for size in (n, 500))
         near = cKDTree(trained["curve"]).query(tested["curve"], k)[1].ravel()
         ends = np.arange(0, len(near) + 1, k)
         mean = csr_array((np.full(len(near), 1 / k), near, ends), (500, n))
-        eta = circle.eta(law, tested["curve"])
+        eta = records.CIRCLE.eta(law, tested["curve"])
         for encoder in encoders:
             codes = encode(trained["label"], range(n_classes), 1.0, encoder, seed)
             votes = mean @ codes.decode()
-            found.append(1 - theory.risk(eta, votes.argmax(axis=1)))
+            found.append(eta[np.arange(len(eta)), votes.argmax(axis=1)].mean())
     return np.reshape(found, (repeats, len(encoders)))
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.data.simulation import circle
-from curvote.papers.drawing import draw_files
-from curvote.papers.evidence import Evidence
+from curvote.data.simulation.records import CIRCLE, CircleParameters
+from curvote.papers.reproduction import Evidence, draw_files
 from curvote.papers.rows import COLUMNS, Row, select
-from curvote.papers.vec import beyond, entries, tables
-from curvote.papers.vec import circle as bounds
-from curvote.papers.vec.entries import REPRODUCTIONS
+from curvote.papers.vec import entries, figures
+from curvote.papers.vec.entries import PAPER, REPRODUCTIONS
 
 ENCODERS = ("rr", "lp_2st", "alibi", "vector", "oue", "hadamard", "subset", "auto")
 VALUES = {"labels": 0.8, "majority": 0.1, "bayes": 0.9, "clean": 0.85}
@@ -44,7 +40,7 @@ CONFIG = {
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold the bounds to few points: each takes its own radius."""
-    monkeypatch.setattr(bounds, "POINTS", 50)
+    monkeypatch.setattr(figures, "POINTS", 50)
 
 
 def summaries(
@@ -96,7 +92,7 @@ def figure() -> Evidence:
 
 def table(name: str) -> Evidence:
     """What the pipelines of a table might have found: every printed cell."""
-    levels = sorted({epsilon for _, _, epsilon in tables.printed_accuracies()})
+    levels = sorted({epsilon for _, _, epsilon in figures.printed_accuracies()})
     found = [
         one
         for pipeline in REPRODUCTIONS[name].pipelines
@@ -127,22 +123,18 @@ FOUND = {
 }
 
 
-def module(name: str) -> Any:
-    """Return the module of a reproduction."""
-    return import_module(f"curvote.papers.vec.{REPRODUCTIONS[name].module}")
-
-
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_rows_are_complete_drawn_and_told(name: str) -> None:
     """No two share a name, protocols are the known ones, each data set has a panel."""
-    rows: list[Row] = module(name).rows(name, FOUND[name]())
+    rows: list[Row] = PAPER.function(name, "rows")(name, FOUND[name]())
     assert all(list(one) == list(COLUMNS) for one in rows)
     places = [n for n in COLUMNS if n not in ("published", "curvote", "se", "z")]
     assert len({tuple(one[n] for n in places) for one in rows}) == len(rows)
     accuracies = select(rows, quantity="accuracy")
-    assert {one["protocol"] for one in accuracies} <= set(tables.LOOKS)
+    assert {one["protocol"] for one in accuracies} <= set(figures.LOOKS)
     assert all(one["n_classes"] >= 2 for one in rows)
-    drawn = draw_files(name, module(name).__name__, rows, "svg")["svg"].decode()
+    draw = PAPER.function(name, "figure")
+    drawn = draw_files(name, draw, rows, "svg")["svg"].decode()
     for setting in {one["setting"] for one in rows}:
         assert setting in drawn
     lines, columns = entries.laid_out(name, rows)
@@ -153,17 +145,17 @@ def test_rows_are_complete_drawn_and_told(name: str) -> None:
 
 def test_a_figure_has_a_column_for_each_number_of_classes() -> None:
     """A baseline stands once, whatever protocols bring it, and needs no learner."""
-    rows = module("figure-2-vec").rows("figure-2-vec", figure())
+    rows = figures.circle_rows("figure-2-vec", figure())
     _, columns = entries.laid_out("figure-2-vec", rows)
     assert columns[-2:] == ["2 classes", "16 classes"]
     cell = select(rows, quantity="accuracy", setting="2/K", n_classes=16)
-    assert [one["protocol"] for one in cell] == [*tables.LOOKS]
+    assert [one["protocol"] for one in cell] == [*figures.LOOKS]
     assert {one["learner"] for one in select(cell, protocol="bayes")} == {None}
 
 
 def test_the_bounds_are_held_against_what_neighbours_do() -> None:
     """In each cell of the figure, from a training set like its own."""
-    rows = select(list(bounds.bound_rows(figure())), quantity="value")
+    rows = select(list(figures.bound_rows(figure())), quantity="value")
     assert len(rows) == 3 * 4
     for below, above in zip(
         select(rows, method="excess"), select(rows, method="excess_bound"), strict=True
@@ -174,10 +166,10 @@ def test_the_bounds_are_held_against_what_neighbours_do() -> None:
 
 def test_the_radius_holds_the_share_that_it_should() -> None:
     """Of records drawn anew, around a point between two classes."""
-    law, rng = circle.Parameters(n_classes=5, sigma=0.3), np.random.default_rng(3)
+    law, rng = CircleParameters(n_classes=5, sigma=0.3), np.random.default_rng(3)
     x = np.array([0.9, 0.4])
-    drawn = circle.clients(law, 100_000, rng)["curve"]
-    near = np.linalg.norm(drawn - x, axis=1) <= bounds.share_radius(law, x, 0.1)
+    drawn = CIRCLE.clients(law, 100_000, rng)["curve"]
+    near = np.linalg.norm(drawn - x, axis=1) <= figures.share_radius(law, x, 0.1)
     assert near.mean() == pytest.approx(0.1, abs=0.004)
 
 
@@ -187,10 +179,10 @@ def test_every_printed_number_stands_beside_ours() -> None:
         one
         for name in REPRODUCTIONS
         if "table" in name
-        for one in tables.rows(name, table(name))
+        for one in figures.table_rows(name, table(name))
     ]
     said = [one for one in rows if one["published"] is not None]
-    assert len(said) == len(tables.printed_accuracies()) == 70
+    assert len(said) == len(figures.printed_accuracies()) == 70
     place = {"setting": "cifar-10", "protocol": "rr", "epsilon": 1.0}
     assert select(said, **place)[0]["published"] == 60.0
 
@@ -199,12 +191,12 @@ def test_a_printed_cell_that_nobody_ran_is_told() -> None:
     """With its name, where the user has a pipeline of that name."""
     found = [one for one in table("table-3-vec").summaries if one["epsilon"] != 8]
     with pytest.raises(UserError, match=r"cifar-100 at epsilon 8"):
-        tables.rows("table-3-vec", Evidence(found, pd.DataFrame(), [{}]))
+        figures.table_rows("table-3-vec", Evidence(found, pd.DataFrame(), [{}]))
 
 
 def test_what_decides_for_balance_is_a_method_of_auto() -> None:
     """It stands beside what decides for accuracy, where classes are not alike."""
-    rows = beyond.rows("labels-beyond", contest())
+    rows = figures.beyond_rows("labels-beyond", contest())
     mine = select(rows, protocol="auto", setting="imbalanced", epsilon=1.0)
     told = [(one["quantity"], one["method"]) for one in mine]
     assert told == [

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from curvote.data.lookup import module
+from curvote.data.lookup import find_dataset
 from curvote.data.registry import DATASETS
 from curvote.pipeline.config.schema import editor_schema
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
@@ -33,7 +33,7 @@ def wrong(source: dict[str, Any]) -> list[str]:
 def test_every_source_is_completed_by_its_keys(name: str) -> None:
     """All that its parameters may say is known, nothing else is."""
     own = SCHEMA["$defs"][f"source.{name}"]
-    assert own["properties"].keys() == module(name).Parameters.model_fields.keys()
+    assert own["properties"].keys() == find_dataset(name).Parameters.model_fields.keys()
     assert wrong({"name": name, "pth": "x"}) == [
         "Additional properties are not allowed ('pth' was unexpected)"
     ]

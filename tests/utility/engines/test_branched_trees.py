@@ -123,10 +123,10 @@ def test_a_surface_comes_back_from_its_arrays():
 def test_near_ties_stay_open_where_sums_are_rounded():
     """A lead within the slack of floats decides nothing; whole votes do."""
     question = asked(fitted("boosting", "stroke"), "stroke")
-    oracle = tree_bounds(question, *branched_trees.read_trees(question))
+    oracle = tree_bounds(question, *branched_trees.engine.read_trees(question))
     assert (oracle.need > 1).all()
     votes = asked(fitted("tree", "stroke"), "stroke")
-    assert tree_bounds(votes, *branched_trees.read_trees(votes)).need.max() == 1
+    assert tree_bounds(votes, *branched_trees.engine.read_trees(votes)).need.max() == 1
 
 
 def test_deep_forests_and_other_models_are_refused_with_a_reason():

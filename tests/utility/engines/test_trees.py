@@ -124,13 +124,13 @@ def test_ties_broken_by_exact_sums_are_sometimes_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The broken twin: nothing is asked."""
-    known = engine.whole_units
+    known = engine.cells.whole_units
 
     def sure(table: Any) -> Any:
         found = known(table)
         return type(found)(found.value, found.start, 0)
 
-    monkeypatch.setattr(engine, "whole_units", sure)
+    monkeypatch.setattr(engine.cells, "whole_units", sure)
     assert sum(wrong_at_ties(coarse(seed, 2)) for seed in range(12)) > 0
 
 

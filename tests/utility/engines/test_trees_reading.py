@@ -166,14 +166,14 @@ def test_cells_are_counted_as_they_would_be_made(
 ) -> None:
     """The count of each record is that of the sums which are made for it."""
     question, made = asked(fitted("forest", "stroke"), "stroke"), []
-    real = engine.cell_sums
+    real = engine.cells.cell_sums
 
     def noted(*given: Any) -> Any:
         total = real(*given)
         made.append(total[0].size)
         return total
 
-    monkeypatch.setattr(engine, "cell_sums", noted)
+    monkeypatch.setattr(engine.cells, "cell_sums", noted)
     counted = cell_counts(question)
     assert not made
     read(question)
@@ -186,7 +186,7 @@ def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
 ) -> None:
     """The reason names the number of cells, and what takes their place."""
     question = asked(forest(), "stroke")
-    monkeypatch.setattr(engine, "cell_sums", None)
+    monkeypatch.setattr(engine.cells, "cell_sums", None)
     monkeypatch.setattr(engine, limit, 10)
     reason = Trees().refusal(question)
     assert reason is not None

@@ -1,7 +1,5 @@
 """Page sections of clients, curves, and a published data set: how records look."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +21,8 @@ from curvote.data.lookup import resolve_source
 from curvote.messages.roles import ROLES, Roles, roles_of_table
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.run.results import RunView
-from curvote.report import style
+from curvote.report import data, sentences, style
 from curvote.report.card import Card, FeatureCard, make_card, render_card
-from curvote.report.data import FloatArray, Section, format_percent
-from curvote.report.sentences import record_word
 from curvote.systems.common.models import read_encoding
 
 _ROLE_NAMES = {
@@ -38,7 +34,7 @@ _ROLE_NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Clients(Section):
+class Clients(data.Section):
     """Sizes of roles: (wanted, fewest, most) over the replicates."""
 
     sizes: Mapping[str, tuple[int, int, int]]
@@ -99,12 +95,12 @@ class CurveSample:
     ``rescale`` are words, such as "4 cubic B-splines".
     """
 
-    grid: FloatArray
+    grid: data.FloatArray
     unit: str
     domain: tuple[float, float]
-    curves: FloatArray
-    fitted: FloatArray
-    z: FloatArray
+    curves: data.FloatArray
+    fitted: data.FloatArray
+    z: data.FloatArray
     labels: NDArray[np.int64]
     classes: Classes
     basis: str
@@ -170,7 +166,7 @@ def rows_to_draw(sample: CurveSample, k: int) -> NDArray[np.int64]:
     return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
 
 
-def _draw_curves_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
+def _draw_curves_panel(ax: Axes, sample: CurveSample, values: data.FloatArray) -> None:
     step = -(-len(sample.grid) // MAX_POINTS)
     for k, colour in enumerate(sample.colours):
         thin = values[rows_to_draw(sample, k)]
@@ -226,7 +222,7 @@ _SAMPLE_WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Curves(Section):
+class Curves(data.Section):
     """Sample of records (None: none may be shown), and public facts.
 
     ``volunteers`` were set aside. ``clipped`` is the share of values outside their
@@ -243,7 +239,7 @@ class Curves(Section):
     place: ClassVar[str] = "data"
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the three panels."""
         return f"Three panels by class. {self.caption}" if self.sample else ""
 
@@ -284,7 +280,7 @@ class Curves(Section):
             return ""
         if self.clipped == 0:
             return "No value lay outside its bounds."
-        lay = f"{format_percent(self.clipped, 2)} % of the values lay outside"
+        lay = f"{data.format_percent(self.clipped, 2)} % of the values lay outside"
         return f"{lay} their bounds and were clipped to them."
 
 
@@ -316,7 +312,7 @@ def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
             f"the classes: {named}",
         ],
         clipped,
-        record_word(facts),
+        sentences.record_word(facts),
     )
 
 
@@ -405,7 +401,7 @@ MAX_FEATURES = 40  # features in a table
 
 
 @dataclass(frozen=True, eq=False)
-class DataSet(Section):
+class DataSet(data.Section):
     """The card of a data set, and an SVG drawing of each class against its bounds."""
 
     card: Card

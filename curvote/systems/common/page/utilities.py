@@ -1,7 +1,5 @@
 """Page sections of utilities and classes: noised votes, none passed, and recall."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -41,7 +39,7 @@ class Utilities(data.Section):
         return "the utilities estimated below"
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the ridges."""
         top = max(_epsilon_levels(self.table))
         values = self.table.loc[self.table["epsilon"] == top, "utility"]
@@ -273,7 +271,7 @@ class ByClass(data.Section):
     place: ClassVar[str] = "results"
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Description of the matrices."""
         sentences = []
         for matrix in self.matrices:

@@ -179,33 +179,6 @@ _KEY: Final = b"curvote.codes"
 _MOST_BYTES = 1 << 26
 
 
-def write_codes(codes: Any, path: Path) -> None:
-    """Write `Codes` to ``path``; true labels are a UserError."""
-    if codes.encoder == NONE:
-        raise UserError(
-            "the codes are true labels, not noised; they are never written."
-        )
-    columns = {"code": np.ascontiguousarray(codes.values)}
-    if codes.prior is not None:
-        columns["prior"] = np.ascontiguousarray(codes.prior)
-    about = {
-        "format": FORMAT,
-        "encoder": codes.encoder,
-        "epsilon": codes.epsilon,
-        "classes": codes.classes.tolist(),
-        "params": dict(codes.params),
-        "kinds": {name: it.dtype.str for name, it in columns.items()},
-        "shapes": {name: list(it.shape) for name, it in columns.items()},
-    }
-    about["sha256"] = _content_digest(about, columns)
-    table = pa.table({name: _arrow_column(values) for name, values in columns.items()})
-    table = table.replace_schema_metadata({_KEY: canonical_json(about)})
-    try:
-        pq.write_table(table, path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error}.") from None
-
-
 def _arrow_column(values: NDArray[Any]) -> pa.Array:
     flat = pa.array(values.ravel())
     if values.ndim == 1:
@@ -218,38 +191,6 @@ def _content_digest(about: dict[str, Any], columns: dict[str, NDArray[Any]]) -> 
     for name in sorted(columns):
         digest.update(columns[name].data)
     return digest.hexdigest()
-
-
-def read_codes(path: Path) -> dict[str, Any]:
-    """Return the fields of the codes at ``path``; no or altered codes: UserError."""
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}.") from None
-    except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path} is no Parquet file: {error}") from None
-    written = (table.schema.metadata or {}).get(_KEY)
-    if written is None:
-        raise UserError(f"{path} is no file of codes: it does not say how it was made.")
-    try:
-        about = parse_json(written, _MOST_BYTES)
-        digest, columns = about.pop("sha256"), _read_columns(table, about)
-        intact = digest == _content_digest(about, columns) and about["format"] == FORMAT
-    except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException):
-        intact = False
-    if not intact:
-        raise UserError(
-            f"{path} was altered after it was written: its SHA-256 is not the one that"
-            " it states."
-        )
-    return {
-        "values": columns["code"],
-        "classes": np.array(about["classes"]),
-        "epsilon": about["epsilon"],
-        "encoder": about["encoder"],
-        "params": about["params"],
-        "prior": columns.get("prior"),
-    }
 
 
 def _read_columns(table: pa.Table, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -429,9 +370,63 @@ class Codes:
 
         True labels are refused: UserError.
         """
-        write_codes(self, Path(path))
+        path = Path(path)
+        if self.encoder == NONE:
+            raise UserError(
+                "the codes are true labels, not noised; they are never written."
+            )
+        columns = {"code": np.ascontiguousarray(self.values)}
+        if self.prior is not None:
+            columns["prior"] = np.ascontiguousarray(self.prior)
+        about = {
+            "format": FORMAT,
+            "encoder": self.encoder,
+            "epsilon": self.epsilon,
+            "classes": self.classes.tolist(),
+            "params": dict(self.params),
+            "kinds": {name: it.dtype.str for name, it in columns.items()},
+            "shapes": {name: list(it.shape) for name, it in columns.items()},
+        }
+        about["sha256"] = _content_digest(about, columns)
+        table = pa.table({name: _arrow_column(it) for name, it in columns.items()})
+        table = table.replace_schema_metadata({_KEY: canonical_json(about)})
+        try:
+            pq.write_table(table, path)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error}.") from None
 
     @classmethod
     def read(cls, path: str | Path) -> Codes:
         """Return the codes that `write` wrote; an altered file is a UserError."""
-        return cls(**read_codes(Path(path)))
+        path = Path(path)
+        try:
+            table = pq.read_table(path)
+        except FileNotFoundError:
+            raise UserError(f"there is no file {path}.") from None
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(f"{path} is no Parquet file: {error}") from None
+        written = (table.schema.metadata or {}).get(_KEY)
+        if written is None:
+            raise UserError(
+                f"{path} is no file of codes: it does not say how it was made."
+            )
+        try:
+            about = parse_json(written, _MOST_BYTES)
+            digest, columns = about.pop("sha256"), _read_columns(table, about)
+            intact = digest == _content_digest(about, columns)
+            intact &= about["format"] == FORMAT
+        except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException):
+            intact = False
+        if not intact:
+            raise UserError(
+                f"{path} was altered after it was written: its SHA-256 is not the one"
+                " that it states."
+            )
+        return cls(
+            columns["code"],
+            np.array(about["classes"]),
+            about["epsilon"],
+            about["encoder"],
+            about["params"],
+            columns.get("prior"),
+        )

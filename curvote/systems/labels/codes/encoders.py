@@ -1,7 +1,5 @@
 """The encoders of a label by name: mechanisms, and what the literature calls them."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache, singledispatch
 from typing import Any, Final, NamedTuple
@@ -11,15 +9,10 @@ import numpy as np
 from curvote.base import validate
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.validate import FloatArray
+from curvote.mechanisms import frequency_oracles
 from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi, clipped_law
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import make
-from curvote.mechanisms.frequency_oracles import (
-    Hadamard,
-    SubsetSelection,
-    UnaryOptimised,
-    UnarySymmetric,
-)
 from curvote.mechanisms.labels import PackedMechanism
 from curvote.mechanisms.randomized_response import KRR, RRWithPrior
 
@@ -33,8 +26,13 @@ ALIASES: Final = {
 }
 # By their classes, so that their code counts wherever an encoder may be named.
 ENCODERS: Final = (
-    *(UnarySymmetric.name, UnaryOptimised.name, KRR.name, SubsetSelection.name),
-    *(Hadamard.name, Alibi.name, RRWithPrior.name),
+    frequency_oracles.UnarySymmetric.name,
+    frequency_oracles.UnaryOptimised.name,
+    KRR.name,
+    frequency_oracles.SubsetSelection.name,
+    frequency_oracles.Hadamard.name,
+    Alibi.name,
+    RRWithPrior.name,
 )
 # Among which `auto` chooses.
 CANDIDATES: Final = (
@@ -193,12 +191,12 @@ def retention(mechanism: LabelMechanism) -> float:
 
 
 @retention.register
-def _set_retention(mechanism: SubsetSelection) -> float:
+def _set_retention(mechanism: frequency_oracles.SubsetSelection) -> float:
     return float(mechanism.p / mechanism.omega)
 
 
-@retention.register(UnarySymmetric)
-@retention.register(UnaryOptimised)
+@retention.register(frequency_oracles.UnarySymmetric)
+@retention.register(frequency_oracles.UnaryOptimised)
 def _bit_retention(mechanism: Any) -> float:
     """Return the chance of the label among the ones, or among all where none is 1."""
     p, q, k = float(mechanism.p), float(mechanism.q), mechanism.n_classes
@@ -213,39 +211,3 @@ def _noise_retention(mechanism: Alibi) -> float:
     reached = np.append(0.0, np.cumsum(other))
     among = (reached[1:] ** k - reached[:-1] ** k) / (k * np.maximum(other, 1e-300))
     return float((other[::-1] * among).sum())
-
-
-class SoftLabels(NamedTuple):
-    """Statistics of soft labels of `alibi`: of one of them, and of the mean of k.
-
-    ``label_weight`` and ``other_weight`` are the mean weights (29) of the label and of
-    another class, ``bound`` is the mean of (30) on ``label_weight``, and ``right`` how
-    often the mean of k soft labels of one class is largest there: (30) does not bound
-    that.
-    """
-
-    label_weight: float
-    other_weight: float
-    bound: float
-    k: int
-    right: float
-
-
-def soft_label_statistics(
-    n_classes: int, epsilon: float, k: int = 200, means: int = 50, seed: int = 0
-) -> SoftLabels:
-    """Return statistics of ``means`` times ``k`` drawn soft labels of one class."""
-    mechanism = Alibi(epsilon=epsilon, n_classes=n_classes)
-    size = validate.at_least(1, k=k)
-    labels = np.zeros(size * validate.at_least(1, means=means))
-    outputs = mechanism.randomize(labels, SeededEntropy(seed))
-    soft = mechanism.soft(outputs)
-    above = np.count_nonzero(outputs[:, 1:] >= outputs[:, :1], axis=1)
-    averaged = soft.reshape(means, size, n_classes).mean(axis=1)
-    return SoftLabels(
-        label_weight=float(soft[:, 0].mean()),
-        other_weight=float(soft[:, 1:].mean()),
-        bound=float((1 / np.maximum(above, 1)).mean()),
-        k=size,
-        right=float((averaged.argmax(axis=1) == 0).mean()),
-    )

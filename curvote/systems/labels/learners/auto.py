@@ -1,7 +1,5 @@
 """Automatic learner: the best of the others, by the likelihood of the codes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 
@@ -18,8 +16,9 @@ from curvote.systems.labels.learners.spectral import (
     LikelihoodVotes,
     SpectralVotes,
     anchor_sums,
-    column_grid,
+    best_column_count,
     fold_probabilities,
+    judge_ridges,
     judge_settings,
     looser_options,
     step_grid,
@@ -79,16 +78,11 @@ class Auto(Learner):
             families.append(smoothing.judge_sweeps(options, code_targets, folds))
         if len(X) * codes.n_classes <= _LOGISTIC:
             # Maximum likelihood on as many columns as are best for least squares.
-            grid = column_grid(basis.width, len(codes))
-            column_trials = judge_settings(basis, products, code_targets, grid)
-            m = smoothing.likeliest_trial(column_trials).params["m"]
+            m = best_column_count(basis, products, code_targets)
             scaled = basis.first_columns(m) * np.sqrt(len(codes))
-            likely, trials = code_targets.likely, []
-            all_votes = fold_probabilities(scaled, likely, folds, RIDGES)
-            for ridge, votes in zip(RIDGES, all_votes, strict=True):
-                params = {"m": m, "ridge": ridge}
-                trial = smoothing.make_trial("likelihood", params, votes, likely)
-                trials.append(smoothing.FoldTrial(trial, votes))
+            likely = code_targets.likely
+            votes = fold_probabilities(scaled, likely, folds, RIDGES)
+            trials = judge_ridges(votes, likely, {"m": m})
             families.append(
                 [max(trials, key=lambda candidate: candidate.trial.likelihood)]
             )

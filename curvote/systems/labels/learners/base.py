@@ -62,10 +62,14 @@ class Learner(BaseEstimator, ABC):
         """Return the votes for records (n, d), (n, K)."""
 
     def fixed(self) -> Learner:
-        """Return an unfitted learner in which what was tuned is stated."""
+        """Return an unfitted learner in which what was tuned is stated.
+
+        It stands on the given graph: a copy of that would not be fitted.
+        """
         learner: Learner = clone(self)
+        choices = {**self.chosen_, "spectral": getattr(self, "spectral", None)}
         params = learner.get_params()
-        learner.set_params(**{k: v for k, v in self.chosen_.items() if k in params})
+        learner.set_params(**{k: v for k, v in choices.items() if k in params})
         return learner
 
     @property

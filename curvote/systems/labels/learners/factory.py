@@ -1,8 +1,7 @@
 """Learners by name, or around any scikit-learn regressor or multi-label classifier."""
 
-from __future__ import annotations
-
 import warnings
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Self
 
@@ -139,3 +138,22 @@ def make(estimator: Any, **params: Any) -> Learner:
         validate.one_of(learner.get_params(), parameter=name)
     learner.set_params(**params)
     return learner if isinstance(learner, Learner) else Foreign(learner)
+
+
+_GRAPH_SIZES = ("anchors", "neighbours")
+
+
+def needs_graph(learners: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether some learner takes a graph and states none of its own.
+
+    Parameters that are left to their defaults may be left out.
+    """
+    unfitted = (make(entry["name"], **entry.get("params", {})) for entry in learners)
+    return any(map(takes_graph, unfitted))
+
+
+def takes_graph(learner: Learner) -> bool:
+    """Return whether a learner takes a graph as ``spectral``, and states none."""
+    params, usual = learner.get_params(), type(learner)().get_params()
+    has_own_graph = any(params.get(name) != usual.get(name) for name in _GRAPH_SIZES)
+    return "spectral" in params and params["spectral"] is None and not has_own_graph

@@ -241,12 +241,10 @@ class BasisRegression(FullSmoother):
     ``coefficients`` of targets are what it learns of them, (M, K).
     """
 
-    def __init__(
-        self, basis: Basis, shrinkage: FloatArray, own_weight: FloatArray
-    ) -> None:
+    def __init__(self, basis: Basis, shrinkage: FloatArray) -> None:
         self.basis = basis
         self.shrinkage = shrinkage
-        self.own_weight = own_weight
+        self.own_weight = leverages(basis, shrinkage[:, None])
 
     def coefficients(self, targets: FloatArray) -> FloatArray:
         """Return the coefficients (M, K) of targets (n, K)."""
@@ -285,11 +283,6 @@ class _PartialRegression(Smoother):
         sums = self._ties[self._rest].T @ targets[self._rest]
         coef = cho_solve(self._factor, self._columns.T @ sums)
         return np.asarray(self._ties @ (self._columns @ coef))
-
-
-def make_regression(basis: Basis, shrinkage: FloatArray) -> BasisRegression:
-    """Return the regression with its leverages."""
-    return BasisRegression(basis, shrinkage, leverages(basis, shrinkage[:, None]))
 
 
 def leverages(basis: Basis, shrinkage: FloatArray) -> FloatArray:

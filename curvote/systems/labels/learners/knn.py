@@ -1,7 +1,5 @@
 """Votes of decoded codes: nearest neighbours (VEC section 5.1, eq. 31) and ridge."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Self
 
@@ -88,20 +86,12 @@ class KNN(Learner):
         return LeftOutVotes(np.arange(len(X)), votes)
 
     def _sweep(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
-        code_targets = smoothing.CodeTargets.from_codes(codes)
         smoother = NeighbourMean(nearest_neighbours(X, self.chosen_["k"]))
-        history = smoothing.run_sweeps(smoother, code_targets, self.chosen_["sweeps"])
-        self.posterior_ = history.targets[-1]
+        self.posterior_, left_out = smoothing.sweep_codes(
+            smoother, codes, self.chosen_["sweeps"]
+        )
         if self.sweeps is not None:
-            seed = int(rng.integers(2**63))
-            again = partial(
-                smoothing.votes_after_sweeps,
-                smoother,
-                code_targets,
-                history.exponents,
-                seed,
-            )
-            self._set_left_out(again)
+            self._set_left_out(partial(left_out, int(rng.integers(2**63))))
 
 
 class NeighbourMean(smoothing.FullSmoother):
@@ -211,7 +201,8 @@ class RidgeVotes(Learner):
         turned, judges = centred[rows] @ self.directions_, codes[rows]
         alpha = self._tune_alpha(turned, judges, len(X))
         self.chosen_ = {"alpha": alpha}
-        self._set_left_out(partial(self._leave_one_out, turned, judges, rows, len(X)))
+        votes_of = partial(self._left_out_votes, turned, alpha=alpha, n=len(X))
+        self._set_left_out(lambda: LeftOutVotes(rows, votes_of(judges.decode())))
         shrunk = self.products_ / (self.squares_ + alpha)[:, None]
         self.coef_ = self.directions_ @ shrunk
         return self
@@ -234,13 +225,6 @@ class RidgeVotes(Learner):
             tried.append(trial)
         self.tried_ = [trial.to_row() for trial in tried]
         return float(smoothing.likeliest_trial(tried).params["alpha"])
-
-    def _leave_one_out(
-        self, turned: FloatArray, codes: Codes, rows: NDArray[np.intp], n: int
-    ) -> LeftOutVotes:
-        alpha = self.chosen_["alpha"]
-        votes = self._left_out_votes(turned, codes.decode(), alpha, n)
-        return LeftOutVotes(rows, votes)
 
     def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int

@@ -7,7 +7,7 @@ smooths again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,13 +22,6 @@ from curvote.systems.labels.learners.base import LeftOutVotes
 EXPONENTS = range(1, 9)
 # What the votes leave to all classes alike: no class of a record is impossible.
 _FLOOR = 1e-3
-
-
-class Calibration(NamedTuple):
-    """The exponent of votes, and the mean log likelihood of the codes under it."""
-
-    exponent: int
-    likelihood: float
 
 
 def to_simplex(votes: FloatArray) -> FloatArray:
@@ -52,7 +45,7 @@ def probabilities(votes: FloatArray, exponent: float) -> FloatArray:
     return _floor_and_normalise(shares**exponent)
 
 
-def fit_exponent(votes: FloatArray, codes: Codes) -> Calibration:
+def fit_exponent(votes: FloatArray, codes: Codes) -> int:
     """Return the exponent of 1 to 8 under which the codes are likeliest.
 
     ``votes`` (n, K) must not know the codes of their own records: left-out votes, or
@@ -63,8 +56,7 @@ def fit_exponent(votes: FloatArray, codes: Codes) -> Calibration:
             f"votes are of {len(votes)} records, codes of {len(codes)}; give one code a"
             " record."
         )
-    power, scores = best_exponent(votes, codes.likelihood())
-    return Calibration(power, float(np.mean(scores)))
+    return best_exponent(votes, codes.likelihood())[0]
 
 
 def best_exponent(votes: FloatArray, likely: FloatArray) -> tuple[int, FloatArray]:
@@ -317,14 +309,20 @@ def choose_trial(trials: Sequence[FoldTrial]) -> FoldTrial:
     return next(fold_trial for fold_trial in trials if fold_trial.trial is best)
 
 
-def votes_after_sweeps(
-    smoother: FullSmoother,
-    code_targets: CodeTargets,
-    exponents: Sequence[int],
-    seed: int,
-) -> LeftOutVotes:
-    """Return the votes after sweeps by folds that never saw the codes."""
-    n = len(code_targets.decoded)
-    folds = fold_masks(n, np.random.default_rng(seed))
-    votes = folded_votes(smoother, code_targets, exponents, folds)
-    return LeftOutVotes(np.arange(n), votes[-1])
+def sweep_codes(
+    smoother: FullSmoother, codes: Codes, sweeps: int
+) -> tuple[FloatArray, Callable[[int], LeftOutVotes]]:
+    """Return the targets after ``sweeps``, and their left-out votes by a seed.
+
+    It draws the folds, of which none saw the codes that its votes are for.
+    """
+    code_targets = CodeTargets.from_codes(codes)
+    history = run_sweeps(smoother, code_targets, sweeps)
+    exponents = history.exponents
+
+    def left_out(seed: int) -> LeftOutVotes:
+        folds = fold_masks(len(codes), np.random.default_rng(seed))
+        votes = folded_votes(smoother, code_targets, exponents, folds)
+        return LeftOutVotes(np.arange(len(codes)), votes[-1])
+
+    return history.targets[-1], left_out

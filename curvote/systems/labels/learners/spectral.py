@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,10 @@ class SpectralVotes(Learner):
         self.chosen_ = {"m": m, "steps": steps, "sweeps": self.sweeps}
         shrinkage = basis.shrinkage(m, steps)
         if self.sweeps:
-            self._sweep(graph.make_regression(basis, shrinkage), codes, rng)
+            smoother = graph.BasisRegression(basis, shrinkage)
+            targets, left_out = smoothing.sweep_codes(smoother, codes, self.sweeps)
+            self.at_anchors_ = basis.columns @ smoother.coefficients(targets)
+            self._set_left_out(partial(left_out, int(rng.integers(2**63))))
             return self
         self.at_anchors_ = basis.columns @ (shrinkage[:, None] * products)
         arguments = part, shrinkage, products, judges, rows
@@ -91,23 +94,6 @@ class SpectralVotes(Learner):
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes of the records' anchors, weighted."""
         return np.asarray(self.spectral_.ties(X) @ self.at_anchors_)
-
-    def fixed(self) -> Self:
-        """Return an unfitted learner with stated settings, on the given graph."""
-        learner = cast("Self", super().fixed())
-        learner.spectral = self.spectral
-        return learner
-
-    def _sweep(
-        self, smoother: graph.BasisRegression, codes: Codes, rng: np.random.Generator
-    ) -> None:
-        code_targets = smoothing.CodeTargets.from_codes(codes)
-        seed = int(rng.integers(2**63))
-        history = smoothing.run_sweeps(smoother, code_targets, self.sweeps)
-        coef = smoother.coefficients(history.targets[-1])
-        self.at_anchors_ = smoother.basis.columns @ coef
-        arguments = smoother, code_targets, history.exponents, seed
-        self._set_left_out(partial(smoothing.votes_after_sweeps, *arguments))
 
 
 def learn_graph(
@@ -132,7 +118,7 @@ def looser_options(basis: graph.Basis, steps: float) -> list[smoothing.SweepOpti
     options = []
     for fewer in (steps, steps / 2, steps / 4):
         params: dict[str, Any] = {"m": basis.width, "steps": fewer}
-        smoother = graph.make_regression(basis, basis.shrinkage(basis.width, fewer))
+        smoother = graph.BasisRegression(basis, basis.shrinkage(basis.width, fewer))
         options.append(smoothing.SweepOption("spectral", params, smoother))
     return options
 
@@ -240,13 +226,16 @@ class LikelihoodVotes(Learner):
             self.scale_ = np.where(scale > 0, scale, 1)
         else:
             self.spectral_ = learn_graph(self, X, codes.n_classes, unlabelled)
-            self.chosen_["m"] = self.m or self._best_column_count(X, codes)
+            self.chosen_["m"] = self.m or self._tune_column_count(X, codes)
         basis, likely = self._design_matrix(X), codes.likelihood()
         folds = smoothing.fold_masks(len(X), rng)
         fold_votes = partial(fold_probabilities, basis, likely, folds)
         self.tried_ = []
         if self.ridge is None:
-            ridge = self._tune_ridge(fold_votes(RIDGES), likely)
+            fold_trials = judge_ridges(fold_votes(RIDGES), likely, self.chosen_)
+            trials = [fold_trial.trial for fold_trial in fold_trials]
+            self.tried_ = [trial.to_row() for trial in trials]
+            ridge = float(smoothing.likeliest_trial(trials).params["ridge"])
         else:
             validate.positive(ridge=self.ridge)
             ridge = self.ridge
@@ -261,20 +250,12 @@ class LikelihoodVotes(Learner):
         """Return the probabilities of the classes; rows sum to 1."""
         return np.asarray(softmax(self._design_matrix(X) @ self.coef_, axis=1))
 
-    def fixed(self) -> Learner:
-        """Return an unfitted learner with stated settings, on the given graph."""
-        learner = super().fixed()
-        learner.set_params(spectral=self.spectral)
-        return learner
-
-    def _best_column_count(self, X: FloatArray, codes: Codes) -> int:
+    def _tune_column_count(self, X: FloatArray, codes: Codes) -> int:
         basis = graph.Basis.from_graph(self.spectral_, X)
         products = basis.columns.T @ anchor_sums(basis, codes)
-        grid = column_grid(basis.width, len(X))
-        tried = judge_settings(
-            basis, products, smoothing.CodeTargets.from_codes(codes), grid
+        return best_column_count(
+            basis, products, smoothing.CodeTargets.from_codes(codes)
         )
-        return int(smoothing.likeliest_trial(tried).params["m"])
 
     def _design_matrix(self, X: FloatArray) -> FloatArray:
         """Return the columns (n, m) of records; the first is constant."""
@@ -284,14 +265,26 @@ class LikelihoodVotes(Learner):
         first = self.spectral_.components_[:, : self.chosen_["m"]]
         return np.asarray(self.spectral_.ties(X) @ first)
 
-    def _tune_ridge(self, votes: Sequence[FloatArray], likely: FloatArray) -> float:
-        tried = []
-        for ridge, fold_votes in zip(RIDGES, votes, strict=True):
-            params = {**self.chosen_, "ridge": ridge}
-            trial = smoothing.make_trial("likelihood", params, fold_votes, likely)
-            tried.append(trial)
-        self.tried_ = [trial.to_row() for trial in tried]
-        return float(smoothing.likeliest_trial(tried).params["ridge"])
+
+def best_column_count(
+    basis: graph.Basis, products: FloatArray, code_targets: smoothing.CodeTargets
+) -> int:
+    """Return how many columns are best for least squares."""
+    grid = column_grid(basis.width, len(code_targets.decoded))
+    tried = judge_settings(basis, products, code_targets, grid)
+    return int(smoothing.likeliest_trial(tried).params["m"])
+
+
+def judge_ridges(
+    votes: Sequence[FloatArray], likely: FloatArray, params: Mapping[str, Any]
+) -> list[smoothing.FoldTrial]:
+    """Return the trials of ``RIDGES`` by the folds' votes (n, K) under each."""
+    trials = []
+    for ridge, fold_votes in zip(RIDGES, votes, strict=True):
+        setting = {**params, "ridge": ridge}
+        trial = smoothing.make_trial("likelihood", setting, fold_votes, likely)
+        trials.append(smoothing.FoldTrial(trial, fold_votes))
+    return trials
 
 
 def fold_probabilities(

@@ -69,11 +69,6 @@ def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
     return validate.finite(X=validate_data(model, X, reset=False, **_VALIDATION))
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some records of a DataFrame or an array."""
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
-
-
 _VALIDATION: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
@@ -468,7 +463,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         rows, votes = left_out_votes(self.learner_, *inputs)
         self.exponent_ = None
         if self.calibrate:
-            self.exponent_ = smoothing.fit_exponent(votes, inputs.codes[rows]).exponent
+            self.exponent_ = smoothing.fit_exponent(votes, inputs.codes[rows])
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])

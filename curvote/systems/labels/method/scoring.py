@@ -1,7 +1,5 @@
 """Scores of a model from noised codes alone: unbiased, with their standard errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Search among classifiers by codes alone, and an honest score of what was chosen."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +24,8 @@ from curvote.base.errors import UserError, did_you_mean
 from curvote.base.privacy import refuse_weights
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism
+from curvote.systems.labels.codes import encoders
 from curvote.systems.labels.codes.codes import Codes, TrueLabels
-from curvote.systems.labels.codes.encoders import (
-    AUTO,
-    CANDIDATES,
-    build_encoder,
-    mechanism_name,
-)
 from curvote.systems.labels.codes.encoding import Z
 from curvote.systems.labels.learners.factory import Foreign, make
 from curvote.systems.labels.learners.smoothing import log_likelihood
@@ -205,11 +198,9 @@ def _record_scores(
     if not unbiased.any():
         refuse_biased_codes(codes)
     chosen = rows[unbiased]
+    X = part.X.iloc[chosen] if isinstance(part.X, pd.DataFrame) else part.X[chosen]
     scores[chosen] = score_contributions(
-        predictions[unbiased],
-        classifier.take_rows(part.X, chosen),
-        codes[unbiased],
-        scoring,
+        predictions[unbiased], X, codes[unbiased], scoring
     )
     return scores
 
@@ -376,7 +367,8 @@ class PrivateSearchCV(
             )
         grid = self.grid
         if grid is None:
-            is_auto = isinstance(base.estimator, str) and base.estimator == AUTO
+            learner = base.estimator
+            is_auto = isinstance(learner, str) and learner == encoders.AUTO
             grid = _LEARNERS if is_auto else {}
         tried = _expand_grid(grid, base)
         validate.fraction(holdout=self.holdout)
@@ -436,10 +428,11 @@ class PrivateSearchCV(
     def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
         """Refuse a holdout too small for any statement, before labels are spent."""
         of_rounds = model.encoder == classifier.LP_2ST
-        name = "k_rr" if of_rounds else mechanism_name(model.encoder, k, model.epsilon)
-        if name in CANDIDATES:
+        encoder = "k_rr" if of_rounds else model.encoder
+        name = encoders.mechanism_name(encoder, k, model.epsilon)
+        if name in encoders.CANDIDATES:
             size = min(round(self.holdout * n), n // 2 if of_rounds else n)
-            mechanism = build_encoder(name, k, model.epsilon)
+            mechanism = encoders.build_encoder(name, k, model.epsilon)
             refuse_small_holdout(size, n, self.holdout, mechanism)
 
 

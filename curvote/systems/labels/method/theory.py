@@ -4,8 +4,6 @@
 means over the points stand for the integrals over the features' density.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,28 +13,6 @@ from curvote.base.validate import FloatArray
 
 # Probabilities of a row may miss 1 by rounding, not by more.
 _ROUNDING = 1e-6
-
-
-def bayes_classes(eta: ArrayLike) -> NDArray[np.int64]:
-    """Return the best class of each point (5), (n,): the first of equally good ones."""
-    return np.asarray(_check_eta(eta).argmax(axis=1))
-
-
-def bayes_risk(eta: ArrayLike) -> float:
-    """Return R*, the least risk that any classifier has: (6) and (9)."""
-    return float(np.mean(1 - _check_eta(eta).max(axis=1)))
-
-
-def risk(eta: ArrayLike, predicted: ArrayLike) -> float:
-    """Return the exact risk of predicted classes (3), (10): no label is drawn.
-
-    ``predicted`` holds places 0..K-1, (n,), or (r, n) with a row for each training set:
-    the mean over rows is the expectation over training sets. Anything else is a
-    UserError.
-    """
-    table = _check_eta(eta)
-    places = _check_places(predicted, table)
-    return float(np.mean(1 - table[np.arange(len(table)), places]))
 
 
 def excess_risk(eta: ArrayLike, predicted: ArrayLike) -> float:
@@ -107,7 +83,7 @@ def knn_bound(  # noqa: PLR0917 - what the formula names, in its order
     sqrt(ln(2K/delta)/(2k)) by Hoeffding's inequality for the noise, and
     gap L r0 for neighbours that are elsewhere: eta~ = q + gap eta varies gap times as
     fast as eta (24). It bounds (18) at one point with probability at least
-    1 - delta - `far(k)`. (33) begins with eta_j where eta~_j is meant.
+    1 - delta - exp(-(1 - ln 2) k), (35). (33) begins with eta_j where eta~_j is meant.
 
     Args:
         k: the number of neighbours.
@@ -125,37 +101,6 @@ def knn_bound(  # noqa: PLR0917 - what the formula names, in its order
     if min(part.min() for part in limits) < 0:
         raise UserError("r0 and lipschitz must be at least 0.")
     return np.asarray(noise + vector_gap(epsilon) * limits[0] * limits[1])
-
-
-def far_neighbour_bound(k: int) -> float:
-    """Return a bound of the chance that fewer than k records lie within r0, (35)."""
-    return float(np.exp(-(1 - np.log(2)) * validate.at_least(1, k=k)))
-
-
-def best_k(n: int, epsilon: float, dimension: int) -> float:
-    """Return the k that balances both parts of (36), up to a constant factor.
-
-    eps^(-2d/(d+2)) n^(2/(d+2)), for epsilon of at most about 1 (appendix C.1). The text
-    says r0 ~ eps (k/n)^(1/d) on the way: it is (k/n)^(1/d), the epsilon is the gap's.
-    """
-    n, d = validate.at_least(1, n=n), validate.at_least(1, dimension=dimension)
-    power = 2 / (d + 2)
-    return float(validate.positive(epsilon=epsilon) ** (-d * power) * n**power)
-
-
-def excess_rate(n: int, epsilon: float, dimension: int, gamma: float = 0.0) -> float:
-    """Return (n eps^2)^(-(1 + gamma)/(d + 2)): the rate of R - R* with `best_k`.
-
-    ``gamma`` >= 0 is the exponent of Tsybakov's margin condition
-    P(0 < eta* - eta_s < t) = O(t^gamma); 0 assumes nothing.
-    """
-    n, d = validate.at_least(1, n=n), validate.at_least(1, dimension=dimension)
-    if not 0 <= gamma < np.inf:
-        raise UserError(
-            f"gamma is {gamma!r}; it must be a finite number of at least 0."
-        )
-    signal = n * validate.positive(epsilon=epsilon) ** 2
-    return float(signal ** (-(1 + gamma) / (d + 2)))
 
 
 def _check_eta(eta: ArrayLike) -> FloatArray:

@@ -1,7 +1,5 @@
 """Networks on images as a learner; JAX is imported when one is fitted."""
 
-from __future__ import annotations
-
 import math
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Fit of a network by Adam on batches, with its losses: the only part that runs JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -15,8 +13,7 @@ from scipy.special import expit, softmax
 
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.neural import cnn, resnet
-from curvote.systems.labels.neural.resnet import Array
+from curvote.systems.labels.neural.networks import NETWORKS, Array
 
 # A channel's smallest entry, as float32 can hold it.
 _LEAST: Final = 1e-30
@@ -81,7 +78,6 @@ LOSSES: Final = {
 }
 
 
-NETWORKS: Final[dict[str, Any]] = {"cnn": cnn, "resnet18": resnet}
 # Images that are looked at together when the network is in use.
 _OUTPUT_BATCH: Final = 1000
 
@@ -119,7 +115,7 @@ def train(
     an order is left out.
     """
     network = NETWORKS[plan.architecture]
-    width = plan.width or network.WIDTH
+    width = plan.width or network.width
     params, stats = network.begin(rng, shape, targets.shape[1], width)
     key = jax.random.key(int(rng.integers(2**31)))
     adam = optax.adam(plan.rate)

@@ -1,7 +1,5 @@
 """Sections of a page of private labels: figures and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,20 +39,14 @@ def class_count(view: RunView) -> int:
     return len(view.metadata("ingest")["classes"])
 
 
-def series_name(view: RunView, method: str) -> str:
-    """Return the name of a line: the protocol's label, or a reference method's.
-
-    Methods beside the model are the same for every encoder, but for noise.
-    """
-    return str(view.cell["protocol"]) if method == LABELS.name else method
-
-
 def mean_scores(views: Sequence[RunView]) -> pd.DataFrame:
     """Return the mean scores of cells: ``CELL``, ``value``, ``se`` and ``n``."""
     tables = []
     for view in views:
         table = pd.DataFrame(view.read("report", SCORES.name))
-        series = [series_name(view, method) for method in table["method"].astype(str)]
+        methods = table["method"].astype(str)
+        # Methods beside the model are the same for every encoder, but for noise.
+        series = methods.replace(LABELS.name, str(view.cell["protocol"]))
         cell = {name: view.cell[name] for name in ("learner", "epsilon")}
         tables.append(table.assign(series=series, **cell, k=class_count(view)))
     scores = pd.concat(tables, ignore_index=True)
@@ -66,14 +58,6 @@ def mean_scores(views: Sequence[RunView]) -> pd.DataFrame:
 def encoder_look(place: int) -> Look:
     """Return the look of the encoder at a place of the list."""
     return LOOKS[place % len(LOOKS)]
-
-
-def series_looks(series: Sequence[str], encoders: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each line: encoders by place, others by what they are."""
-    encoder_looks = {name: encoder_look(place) for place, name in enumerate(encoders)}
-    return {
-        name: encoder_looks.get(name) or data.find_method(name).look for name in series
-    }
 
 
 def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
@@ -119,14 +103,6 @@ def gather_features(views: Sequence[RunView], _: pd.DataFrame) -> Features | Non
     metadata = first_views[0].metadata("features")
     n = len(first_views[0].columns("features", "features", (0,))["record"])
     return Features(n, len(metadata["grid"]), metadata["public"]["size"])
-
-
-WORDS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "brier": "Brier score",
-    "log_loss": "log loss",
-}
 
 
 @dataclass(frozen=True)
@@ -365,7 +341,7 @@ class ByClasses(data.Section):
         return [(str(a), float(b)) for a, b in pairs.to_numpy()][:MOST_PANELS]
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Return the description of the figure."""
         return (
             "Accuracy against the number of classes, a panel for each learner and"
@@ -378,9 +354,10 @@ class ByClasses(data.Section):
         figure, axes = style.make_panels(len(self.panels), narrow=narrow, height=3.2)
         levels = sorted(self.scores["k"].unique())
         names = list(self.scores["series"].drop_duplicates())
+        looks = {name: encoder_look(place) for place, name in enumerate(self.encoders)}
         inks = {
-            name: style.line_style(it)
-            for name, it in series_looks(names, self.encoders).items()
+            name: style.line_style(looks.get(name) or data.find_method(name).look)
+            for name in names
         }
         for ax, (learner, epsilon) in zip(axes, self.panels, strict=True):
             panel_scores = self.scores[self.scores["learner"] == learner]
@@ -421,9 +398,6 @@ def gather_by_classes(views: Sequence[RunView], _: pd.DataFrame) -> ByClasses | 
     return ByClasses(scores, [str(name) for name in series])
 
 
-MOST_RELIABILITY_PANELS = 6
-
-
 @dataclass(frozen=True, eq=False)
 class Reliability(data.Section):
     """``bins``: series, learner, epsilon, n, confidence, accuracy of each bin."""
@@ -436,7 +410,7 @@ class Reliability(data.Section):
     @property
     def panels(self) -> list[str]:
         """Return the encoders and learners that have a panel each."""
-        return list(self.bins["panel"].drop_duplicates())[:MOST_RELIABILITY_PANELS]
+        return list(self.bins["panel"].drop_duplicates())[:MOST_PANELS]
 
     @property
     def errors(self) -> str:
@@ -449,10 +423,10 @@ class Reliability(data.Section):
                 off = float((rows["n"] * gap).sum() / max(1, rows["n"].sum()))
                 errors.append(f"{100 * off:.1f}")
             lines.append(f"{panel} {', '.join(errors)}")
-        return "; ".join(lines[:MOST_RELIABILITY_PANELS])
+        return "; ".join(lines[:MOST_PANELS])
 
     @property
-    def alt(self) -> str:
+    def alt_text(self) -> str:
         """Return the description of the figure."""
         return (
             "Frequency of right answers against how sure the model was, in 15 bins, a"

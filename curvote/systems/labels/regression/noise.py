@@ -1,7 +1,5 @@
 """Noise on a client's number: one noised value of it, or a report for the histogram."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Regressor from public features and noised labels, as a scikit-learn class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 

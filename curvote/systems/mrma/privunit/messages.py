@@ -1,7 +1,5 @@
 """The report of `mrma_privunit`: that of `direct`, from the training clients alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,26 +1,22 @@
 """System `mrma_privunit`: MRMA's stages with directions as reports."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from curvote.chain.system import System
 from curvote.messages.measures import ERRORS, MAJORITY
-from curvote.systems.common import checks, declarations, models
-from curvote.systems.common.settings import Aggregate, Shared, Train
-from curvote.systems.common.tables import DIRECTIONS, WEAK
+from curvote.systems.common import checks, declarations, models, settings, tables
 from curvote.systems.direct.system import JUDGED_BY_Z, Direct
 from curvote.systems.mrma import system as mrma
 from curvote.systems.mrma.privunit.messages import MESSAGES
 from curvote.systems.references.messages import ComparisonLabel
 
 
-class Settings(Shared):
+class Settings(settings.Shared):
     """Settings of directions that train, and of votes."""
 
-    train: Train | None = None
+    train: settings.Train | None = None
     direct: Direct = Direct()
-    aggregate: Aggregate = Aggregate()
+    aggregate: settings.Aggregate = settings.Aggregate()
     online: mrma.Watch = mrma.Watch()
 
 
@@ -29,14 +25,14 @@ _TRAIN = declarations.server_stage(
     "train",
     "curvote.systems.mrma.stages:average_directions",
     ("privatize",),
-    WEAK,
+    tables.WEAK,
     params=mrma.DRAW_PARAMS,
 )
 _AGGREGATE = replace(mrma.AGGREGATE, axes=declarations.EPSILON_AXES)
 _PRIVATIZE = declarations.client_stage(
     "privatize",
     "curvote.systems.mrma.stages:privatize_directions",
-    DIRECTIONS,
+    tables.DIRECTIONS,
     params=("direct.intercept",),
 )
 _RELEASE = declarations.release_stage(

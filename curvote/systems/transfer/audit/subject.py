@@ -23,9 +23,7 @@ from curvote.mechanisms.gaussian import ROUNDING_VARIANCE, GaussianNoise, Steps
 from curvote.messages.message import ClientData, payload_at
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage, ReleasePayload
-from curvote.systems.transfer.method.forms.cells import Cells
-from curvote.systems.transfer.method.forms.kernel import Kernel
-from curvote.systems.transfer.method.forms.moments import Moments
+from curvote.systems.transfer.method.forms import cells, kernel, moments
 from curvote.systems.transfer.method.release import check_release, server_stream
 from curvote.systems.transfer.method.task import Form, Level, Task
 from curvote.wire.strict_json import canonical_json
@@ -450,7 +448,7 @@ class FreshNoise(TableSubject):
         return np.hstack([self.query_answers(values, point) for values, point in pairs])
 
 
-class CentringUnscaled(Kernel):
+class CentringUnscaled(kernel.Kernel):
     """Centres by the own rate, with the noise of a public centre (paper 002, (8))."""
 
     def sensitivity(self, task: Task) -> float:
@@ -459,7 +457,7 @@ class CentringUnscaled(Kernel):
         return self.unit(task) * joint + math.sqrt(self.length(task))
 
 
-class ClassesWithoutSqrt2(Cells):
+class ClassesWithoutSqrt2(cells.Cells):
     """Overlooks that a record that leaves one class arrives in another."""
 
     def sensitivity(self, task: Task) -> float:
@@ -467,7 +465,7 @@ class ClassesWithoutSqrt2(Cells):
         return self.unit(task)
 
 
-class BoundsFromRecords(Cells):
+class BoundsFromRecords(cells.Cells):
     """Takes each feature's bounds from the table."""
 
     def sums(self, task: Task, cube: FloatArray, codes: Steps) -> Steps:
@@ -477,7 +475,7 @@ class BoundsFromRecords(Cells):
         return super().sums(task, scaled, codes)
 
 
-class DeltaIgnored(Moments):
+class DeltaIgnored(moments.Moments):
     """Adds the noise of delta = n^-2 for every stated delta."""
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
@@ -493,7 +491,7 @@ class VisitedNoise(GaussianNoise):
         return np.where(steps != 0, super().add(steps, entropy), 0)
 
 
-class VisitedCellsOnly(Cells):
+class VisitedCellsOnly(cells.Cells):
     """Adds no noise to cells in which nobody is."""
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
@@ -518,7 +516,7 @@ class RateBeside(ReleaseMessage):
         return {"rate": rate, **super().draw(task, data, entropy)}
 
 
-class BandwidthsFullBudget(Kernel):
+class BandwidthsFullBudget(kernel.Kernel):
     """Releases each of several bandwidths with the whole budget."""
 
     def sensitivity(self, task: Task) -> float:

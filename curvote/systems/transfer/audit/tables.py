@@ -5,8 +5,6 @@ class. So one-class tables and tables of one record are among them, and every ta
 that differs from such a one in one record.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -13,8 +13,6 @@ cells see any boundary and win where they are few, a line wins beyond, and a sec
 moment pays once p v is small, p the number of coefficients.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

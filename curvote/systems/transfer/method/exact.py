@@ -7,8 +7,6 @@ at the points has the kernel matrix as covariance. Directions whose eigenvalue i
 next to nothing are left out. Points that are asked later cost anew: `kernel` does not.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

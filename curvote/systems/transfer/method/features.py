@@ -6,8 +6,6 @@ random binning). With P grids the features are 1/sqrt(P) at the cell of each gri
 norm is exactly 1, and the inner product is that kernel in expectation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 logarithms at the largest order that the theorem allows; without it none.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple, Unpack
 

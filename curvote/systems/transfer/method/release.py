@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.base import validate
+from curvote.base import errors, privacy, validate
 from curvote.base.entropy import Entropy, SeededEntropy, StudyStreams, SystemEntropy
-from curvote.base.errors import UserError
-from curvote.base.privacy import Budget
 from curvote.mechanisms.gaussian import GaussianNoise
 from curvote.systems.transfer.method.task import OWN_RELEASE, Task, form
 from curvote.wire.strict_json import canonical_json, parse_json
@@ -57,7 +55,7 @@ class Release:
     values: Steps
     sigma: float
     n: int
-    budget: Budget | None
+    budget: privacy.Budget | None
     server: str
     task: str = field(repr=False)
     kept: bool = False
@@ -65,7 +63,7 @@ class Release:
     def to_json(self) -> dict[str, Any]:
         """Return the release as plain JSON; a target's own is a UserError."""
         if self.kept:
-            raise UserError(
+            raise errors.UserError(
                 f"server {self.server} keeps its own records (epsilon: own): these sums"
                 " have no noise and are never written."
             )
@@ -92,27 +90,29 @@ class Release:
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}.") from None
+            raise errors.UserError(f"{path}: {error.strerror or error}.") from None
         try:
             return cls.of(parse_json(data, LARGEST), task)
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from None
+        except errors.UserError as error:
+            raise errors.UserError(f"{path}: {error}") from None
 
     @classmethod
     def of(cls, document: Any, task: Task) -> Release:
         """Build the release that `to_json` wrote, for ``task``."""
         keys = {"server", "n", "values", "task"}
         if not isinstance(document, dict) or set(document) != keys:
-            raise UserError(f"not a release: it must hold {', '.join(sorted(keys))}.")
+            raise errors.UserError(
+                f"not a release: it must hold {', '.join(sorted(keys))}."
+            )
         server_task = task.for_server(str(document["server"]))
         if document["task"] != server_task.digest():
-            raise UserError(
+            raise errors.UserError(
                 f"a release for task {str(document['task'])[:12]}; server"
                 f" {server_task.server} is asked {server_task.digest()[:12]}: other"
                 " bounds, classes, form or budget, or an older task."
             )
         if server_task.epsilon == OWN_RELEASE:
-            raise UserError(
+            raise errors.UserError(
                 f"server {server_task.server} keeps its own: no file holds it."
             )
         return check_release(server_task, document["n"], document["values"])
@@ -166,7 +166,7 @@ def release(
     server_task = task.for_server(server)
     cube, codes = task.cube(X), task.codes(y)
     if not len(cube) or codes.shape != (len(cube),):
-        raise UserError(f"{len(codes)} labels for {len(cube)} records.")
+        raise errors.UserError(f"{len(codes)} labels for {len(cube)} records.")
     noise = release_noise(server_task, len(cube))
     sums = form(task.release).sums(server_task, cube, codes)
     if noise:
@@ -183,19 +183,19 @@ def check_release(server_task: Task, n: Any, values: Any) -> Release:
     n, numbers = validate.at_least(1, n=n), np.asarray(values)
     try:
         noise = release_noise(server_task, n)
-    except UserError as error:
-        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
+    except errors.UserError as error:
+        raise errors.UserError(f"n is {n}, which does not fit delta: {error}") from None
     kind = form(server_task.release)
     length = kind.length(server_task)
     if numbers.dtype.kind != "i" or numbers.shape != (length,):
-        raise UserError(
+        raise errors.UserError(
             f"no server can have sent these values: {length} whole numbers are asked"
             f" for, and {numbers.size} values came."
         )
     reach = noise.reach(RARE_PROBABILITY) if noise else 0
     largest = math.ceil(n * kind.sensitivity(server_task)) + reach
     if not (np.abs(numbers) <= largest).all():
-        raise UserError(
+        raise errors.UserError(
             f"no server can have sent these values: with {n} records and this noise"
             f" none is above {largest} in size."
         )

@@ -609,7 +609,7 @@ FORMS = {
     "moments": "curvote.systems.transfer.method.forms.moments:Moments",
     "kernel": "curvote.systems.transfer.method.forms.kernel:Kernel",
     "printed": "curvote.systems.transfer.method.forms.kernel:Printed",
-    "counts": "curvote.systems.transfer.method.forms.counts:Counts",
+    "counts": "curvote.systems.transfer.method.forms.cells:Counts",
 }
 
 

@@ -1,7 +1,5 @@
 """Settings (a model, its records, what is public) and deployments of noise on them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Confidence intervals for shares, means and differences of draws."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

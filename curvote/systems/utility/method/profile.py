@@ -4,8 +4,6 @@ To what is known belong boxes around records in which the answer certainly stays
 & Hu, section 5.1): first the radius, then each side on its own as far as it stays.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +19,6 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Mixture
 from curvote.systems.utility.method import deployment
 from curvote.systems.utility.method.engines import base
-from curvote.systems.utility.method.engines.base import (
-    Channel,
-    Engine,
-    Surface,
-    choose_engine,
-)
-from curvote.systems.utility.method.engines.base import make_engine as engine_named
 
 # Of the bounds' widths: sides, and the radius, are at most so much short.
 SIDE_PRECISION = 2.0**-12
@@ -173,7 +164,7 @@ def _push_side(
 _ROUNDING = 1e-12
 
 
-def certified_bound(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
+def certified_bound(channel: base.Channel, values: FloatArray, box: Box) -> FloatArray:
     """Return P(the model sees a point of the certified box), (n,).
 
     Outputs that are clipped to the bounds count where they are moved to. 0 where no
@@ -391,7 +382,7 @@ def published_boxes(
     )
 
 
-def published_claim(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
+def published_claim(channel: base.Channel, values: FloatArray, box: Box) -> FloatArray:
     """Return the published claim (1 - omega)(1 - tau) P(noise in box), (n,).
 
     Outputs beyond the bounds are lost, though the model would see them clipped. The
@@ -488,7 +479,7 @@ class Profile:
 
     engine: str
     why: str
-    surface: Surface
+    surface: base.Surface
     clean: deployment.Places
     withheld: deployment.Places
     public: NDArray[np.uint16] | None
@@ -553,7 +544,7 @@ def build_profile(
     setting: deployment.Setting,
     *,
     evidence: EvidenceWanted = "auto",
-    engine: Engine | None = None,
+    engine: base.Engine | None = None,
     published: Entropy | None = None,
 ) -> Profile:
     """Return the profile of a setting's model, by the engine chosen for it.
@@ -563,7 +554,7 @@ def build_profile(
     """
     why = ""
     if engine is None:
-        engine, why = choose_engine(setting.question, evidence)
+        engine, why = base.choose_engine(setting.question, evidence)
     surface = engine.surface(setting.question)
     clean = surface.clean if setting.reference is None else setting.reference
     return Profile(
@@ -584,7 +575,7 @@ def restore_profile(
     setting: deployment.Setting, arrays: dict[str, NDArray[Any]]
 ) -> Profile:
     """Return the profile built again from its ``arrays``."""
-    engine = engine_named(str(arrays["engine"]))
+    engine = base.make_engine(str(arrays["engine"]))
     surface_arrays, inner, published = (
         {key.removeprefix(pre): a for key, a in arrays.items() if key.startswith(pre)}
         for pre in (_SURFACE, _BOX, _PUBLISHED)

@@ -23,7 +23,6 @@ from curvote.systems.utility.method.deployment import (
     make_setting,
 )
 from curvote.systems.utility.method.engines import base
-from curvote.systems.utility.method.engines.base import Channel
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.profile import (
     EvidenceWanted,
@@ -168,7 +167,7 @@ class SurrogateSurface(base.Surface):
     tree_surface: base.Surface
     trees: Any
 
-    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
+    def answers(self, channel: base.Channel, draws: base.Draws) -> base.Answers:
         """Return the trees' shares, corrected by drawn differences.
 
         Each interval by itself covers with the confidence, as those of
@@ -202,7 +201,7 @@ class SurrogateSurface(base.Surface):
         )
 
     def differences(
-        self, channel: Channel, draws: base.Draws
+        self, channel: base.Channel, draws: base.Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return draws of each class by the model alone and the trees alone.
 

@@ -1,7 +1,5 @@
 """Deployments of a setting, and what each of them does to each record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.messages.roles import roles_of_table
-from curvote.systems.labels.labels_regression import stages
-from curvote.systems.labels.labels_regression.system import SYSTEM, describe_numbers
+from curvote.systems.labels import stages
+from curvote.systems.labels.system import describe_numbers
 from tests import plain
 
 N, TRAIN = 3000, 2400
@@ -68,11 +69,11 @@ def ran(clients: Columns, randomizer: str, epsilon: float) -> dict[str, Rows]:
     names = np.array([str(each) for each in clients["client_id"]], dtype=object)
     features = Fake({"features": {"record": names, "values": clients["curve"]}})
     ingest, own = Fake({"clients": clients}), (randomizer, epsilon)
-    sent = stages.privatize(here("privatize", {"ingest": ingest}, *own))
+    sent = stages.privatize_numbers(here("privatize", {"ingest": ingest}, *own))
     known = {"features": features, "privatize": Fake(sent)}
-    made = stages.train(here("train", known, *own))
+    made = stages.train_on_numbers(here("train", known, *own))
     seen = {"ingest": ingest, "features": features, "train": Fake(made)}
-    scores = stages.score(here("report", seen, *own))
+    scores = stages.score_numbers(here("report", seen, *own))
     return {"privatize": sent, "train": made, "report": scores}
 
 
@@ -132,7 +133,8 @@ def test_numbers_of_the_tested_say_nothing_before_the_report(
 
 def test_the_server_reads_no_client() -> None:
     """Its stage knows public features and what was sent."""
-    (learning,) = [stage for stage in SYSTEM.stages if stage.name == "train"]
+    stages_of = find_system("labels_regression").stages
+    (learning,) = [stage for stage in stages_of if stage.name == "train"]
     assert learning.inputs == ("features", "privatize")
 
 

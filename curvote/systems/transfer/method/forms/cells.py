@@ -1,11 +1,10 @@
-"""Form `cells`: how many records of each class stand in each cell of random grids.
+"""Forms of counts: `cells`, of each class in each cell of random grids, and `counts`.
 
-One record adds 1 to P counts, so replacing it moves the counts by at most sqrt(2 P),
-for any number of classes: they are whole numbers, and nothing is rounded. Every cell
-has noise, visited or not, so where records are is no part of what is told.
+One record adds 1 to P counts of `cells`, so replacing it moves the counts by at most
+sqrt(2 P), for any number of classes: they are whole numbers, and nothing is rounded.
+Every cell has noise, visited or not, so where records are is no part of what is told.
+The counts of all records, `counts`, decide for the majority's class.
 """
-
-from __future__ import annotations
 
 import math
 from functools import lru_cache
@@ -105,3 +104,63 @@ def _uniform_mean(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))
+
+
+# Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
+UNIT = 1 << 10
+
+
+class CountsParameters(Strict):
+    """None: phi(x) is 1 whatever x is."""
+
+
+class Counts(ClassSums):
+    """The count of each class; replacing a record moves two of them by `UNIT` steps."""
+
+    name = "counts"
+    Parameters = CountsParameters
+    decides = "prior"
+
+    def length(self, task: Task) -> int:
+        """Return the number of classes."""
+        return len(task.classes)
+
+    def unit(self, task: Task) -> float:
+        """Return `UNIT`, the steps of one record."""
+        return float(UNIT)
+
+    def sensitivity(self, task: Task) -> float:
+        """Return sqrt 2, in steps."""
+        return math.sqrt(2) * UNIT
+
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the counts in steps."""
+        return UNIT * np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
+
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the counts as released, (K, 1)."""
+        return np.asarray(values[:, np.newaxis] / UNIT, dtype=np.float64)
+
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return w for every query, (q, r)."""
+        return np.repeat(weights.T, len(cube), axis=0)
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return w, (r,)."""
+        return np.asarray(weights[:, 0])
+
+    def constant(self, task: Task) -> Array:
+        """Return the weight of the function 1."""
+        return np.ones(1)
+
+    def main(self, task: Task) -> Array:
+        """Return the only direction, (1, 1)."""
+        return np.ones((1, 1))
+
+    def odds(self, task: Task, main: Array, noise: float) -> float:
+        """Return 1: class rates decide alone."""
+        return 1.0
+
+    def direction_variances(self, task: Task) -> Array:
+        """Return variance 1 for the one direction."""
+        return np.ones(1)

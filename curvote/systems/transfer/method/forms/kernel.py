@@ -19,8 +19,6 @@ Numbers are rounded to steps of 2^-12 of a record's entry, by at most half a ste
 the sums of two neighbours move sqrt(length) steps more at most (`ROUNDING_FACTOR`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

@@ -4,8 +4,6 @@ What `curvote.learning.directions` does with the means of private reports is don
 with those of servers: both are unbiased, of known variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

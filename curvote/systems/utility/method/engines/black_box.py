@@ -1,7 +1,5 @@
 """Engine of any model that answers: by draws, or by all outputs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +13,9 @@ from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Law, Mixture
+from curvote.systems.utility.method import intervals
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import Channel
-from curvote.systems.utility.method.intervals import (
-    binomial_interval,
-)
 
 # What the masses may lack of one by rounding.
 ROUNDING = 1e-9
@@ -96,7 +92,7 @@ class BlackBoxSurface(base.Surface):
         if exact is not None:
             return exact
         counts = self.counts(channel, draws.number, draws.entropy)
-        low, high = binomial_interval(counts, draws.number, draws.confidence)
+        low, high = intervals.binomial_interval(counts, draws.number, draws.confidence)
         queries = np.full(len(counts), draws.number, dtype=np.int64)
         return base.Answers(
             counts / draws.number, low, high, "draws", queries, draws.number

@@ -1,7 +1,5 @@
 """Engine of trees with too many cells: branch and bound on their thresholds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,26 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines import branch
-from curvote.systems.utility.method.engines.base import (
-    Engine,
-    Front,
-    Question,
-    Surface,
-    predict_indices,
-)
+from curvote.systems.utility.method.engines import base, branch
 from curvote.systems.utility.method.engines.branch import Oracle, Verdict
-from curvote.systems.utility.method.engines.trees.cells import (
-    Axes,
-    Leaves,
-    TreeTable,
-    reachable_leaves,
-    whole_units,
-)
-from curvote.systems.utility.method.engines.trees.engine import (
-    read_trees,
-    require_trees,
-)
+from curvote.systems.utility.method.engines.trees import cells, engine
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
@@ -109,8 +90,8 @@ class TreeBounds(Oracle):
             at = answer == c
             certain[at], doubt[at] = self._certain_lead(reached, met[at], c)
         sides = []
-        cells = zip(reached.low, reached.high, first, last, strict=True)
-        for low, high, start, stop in cells:
+        axes = zip(reached.low, reached.high, first, last, strict=True)
+        for low, high, start, stop in axes:
             ends = (low > start[:, None]) | (high <= stop[:, None])
             sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
         return Verdict(answer, certain, np.stack(sides, axis=1))
@@ -145,8 +126,8 @@ class TreeBounds(Oracle):
 def _leaves_met(reached: ReachedLeaves, first: Cells, last: Cells) -> NDArray[np.bool_]:
     """Return the mask of leaves that boxes of cells meet, (m, L)."""
     met = np.ones((first.shape[1], len(reached.value)), dtype=np.bool_)
-    cells = zip(reached.low, reached.high, first, last, strict=True)
-    for low, high, start, stop in cells:
+    axes = zip(reached.low, reached.high, first, last, strict=True)
+    for low, high, start, stop in axes:
         met &= (low <= stop[:, None]) & (high > start[:, None])
     return met
 
@@ -160,13 +141,13 @@ def _least_values(
 
 
 def tree_bounds(
-    question: Question, front: Front, trees: TreeTable, cuts: Axes
+    question: base.Question, front: base.Front, trees: cells.TreeTable, cuts: cells.Axes
 ) -> TreeBounds:
     """Return the oracle for the question's trees around its records."""
-    unit_values = whole_units(trees)
+    unit_values = cells.whole_units(trees)
     value, start = _pair_sums(unit_values.value), _pair_sums(unit_values.start[None])[0]
     values = trees.compared_values(front.features(question.records))
-    reachable = reachable_leaves(trees, cuts, values)
+    reachable = cells.reachable_leaves(trees, cuts, values)
     number = np.searchsorted(trees.roots, reachable.node, side="right")
     ends = np.searchsorted(reachable.record, np.arange(len(question.records) + 1))
     parts = [np.arange(*pair) for pair in pairwise(ends)]
@@ -188,7 +169,7 @@ def _pair_sums(value: Ints) -> FloatArray:
 
 
 def _record_leaves(
-    reachable: Leaves,
+    reachable: cells.Leaves,
     number: Ints,
     value: FloatArray,
     start: FloatArray,
@@ -201,21 +182,21 @@ def _record_leaves(
     single = sizes[place] == 1
     varying = leaves[~single]
     first = np.flatnonzero(np.diff(number[varying], prepend=-1))
-    base = start + value[reachable.node[leaves[single]]].sum(axis=0)
+    constant = start + value[reachable.node[leaves[single]]].sum(axis=0)
     low, high = (
         side[:, varying].astype(np.int32) for side in (reachable.low, reachable.high)
     )
-    return ReachedLeaves(low, high, value[reachable.node[varying]], first, base)
+    return ReachedLeaves(low, high, value[reachable.node[varying]], first, constant)
 
 
-class BranchedTrees(Engine):
+class BranchedTrees(base.Engine):
     """Engine of tree ensembles with more cells than can be added up."""
 
     name = "branched_trees"
 
-    def refusal(self, question: Question) -> str | None:
+    def refusal(self, question: base.Question) -> str | None:
         """Return why the trees cannot be bounded, or None."""
-        trees = read_trees(question)
+        trees = engine.read_trees(question)
         if isinstance(trees, str):
             return trees
         count = int((trees[1].nodes.left_child < 0).sum())
@@ -228,13 +209,15 @@ class BranchedTrees(Engine):
             f" {MOST_LEAVES_TIMES_RECORDS} leaves times records slow."
         )
 
-    def surface(self, question: Question) -> Surface:
+    def surface(self, question: base.Question) -> base.Surface:
         """Return the surface around the records; UserError if refused."""
-        clean = predict_indices(question.model, question.records)
-        oracle = tree_bounds(question, *require_trees(question))
+        clean = base.predict_indices(question.model, question.records)
+        oracle = tree_bounds(question, *engine.require_trees(question))
         return branch.branch_surface(question, oracle, clean, EFFORT)
 
-    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
-        oracle = tree_bounds(question, *require_trees(question))
+        oracle = tree_bounds(question, *engine.require_trees(question))
         return branch.restore_branched(question, oracle, arrays, EFFORT)

@@ -1,7 +1,5 @@
 """Engines of scores, linear or quadratic: exact for two values, else a bracket."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any

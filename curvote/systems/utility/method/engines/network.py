@@ -13,14 +13,7 @@ from scipy.special import expit
 
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines import branch
-from curvote.systems.utility.method.engines.base import (
-    Engine,
-    Question,
-    Surface,
-    predict_indices,
-    split_front,
-)
+from curvote.systems.utility.method.engines import base, branch
 
 Envelope = tuple[FloatArray, FloatArray, FloatArray]
 Relaxation = Callable[[FloatArray, FloatArray], Envelope]
@@ -173,16 +166,16 @@ class NetworkBounds(branch.Oracle):
         return least[rows, rival] > TIE_MARGIN, np.abs(ahead.slopes[rows, :, rival])
 
 
-class Network(Engine):
+class Network(base.Engine):
     """Engine of `MLPClassifier` with up to four sensitive features."""
 
     name = "network"
 
-    def refusal(self, question: Question) -> str | None:
+    def refusal(self, question: base.Question) -> str | None:
         """Return why the engine cannot read the model, or None."""
         from sklearn.neural_network import MLPClassifier
 
-        estimator, front = split_front(question)
+        estimator, front = base.split_front(question)
         if type(estimator) is not MLPClassifier:  # a subclass may answer otherwise
             return f"{type(estimator).__name__} is no network of scikit-learn."
         if isinstance(front, str):
@@ -198,26 +191,28 @@ class Network(Engine):
             f" {len(question.sensitive)} sensitive features (up to {MOST_FEATURES})."
         )
 
-    def surface(self, question: Question) -> Surface:
+    def surface(self, question: base.Question) -> base.Surface:
         """Return the surface around the records: a partition in boxes."""
-        clean = predict_indices(question.model, question.records)
+        clean = base.predict_indices(question.model, question.records)
         return branch.branch_surface(
             question, network_bounds(question), clean, branch.Effort()
         )
 
-    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
         return branch.restore_branched(
             question, network_bounds(question), arrays, branch.Effort()
         )
 
 
-def network_bounds(question: Question) -> NetworkBounds:
+def network_bounds(question: base.Question) -> NetworkBounds:
     """Return the bounds of the question's network around its records.
 
     UserError where `Network.refusal` gives a reason.
     """
-    estimator, front = split_front(question)
+    estimator, front = base.split_front(question)
     if isinstance(front, str):
         raise UserError(front)
     features, values = front.features(question.records), question.values

@@ -1,7 +1,5 @@
 """Safety checks of a model file: plain data, nothing that overruns memory."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Records are numbers everywhere else, and what an encoder makes of a text depends
 place among the encoder's categories only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Ensembles of trees as one table of nodes, and the sums of its cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product

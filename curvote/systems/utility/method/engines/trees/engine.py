@@ -15,19 +15,7 @@ from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import Channel
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
-from curvote.systems.utility.method.engines.trees.cells import (
-    Axes,
-    Leaves,
-    TreeTable,
-    Units,
-    cell_classes,
-    cell_sums,
-    make_axes,
-    reachable_leaves,
-    read_table,
-    whole_units,
-    why_not_axes,
-)
+from curvote.systems.utility.method.engines.trees import cells
 
 Ints = NDArray[np.int64]
 Places = NDArray[np.unsignedinteger]
@@ -248,7 +236,7 @@ class Batch:
     ``marks[j]`` (n, g + 2) says which ends of the cells of axis j are ends of its own.
     """
 
-    leaves: Leaves
+    leaves: cells.Leaves
     first: Ints
     last: Ints
     shape: Ints
@@ -261,12 +249,14 @@ class Batch:
         return [np.flatnonzero(marks[i]).astype(kind) for marks in self.marks]
 
 
-def leaf_batches(table: TreeTable, axes: Axes, features: FloatArray) -> Iterator[Batch]:
+def leaf_batches(
+    table: cells.TreeTable, axes: cells.Axes, features: FloatArray
+) -> Iterator[Batch]:
     """Yield the reachable leaves of all features (n, D), some rows at once."""
     size = max(1, BATCH_PATHS // len(table.roots))
     for begin in range(0, len(features), size):
         some = features[begin : begin + size]
-        leaves = reachable_leaves(table, axes, table.compared_values(some))
+        leaves = cells.reachable_leaves(table, axes, table.compared_values(some))
         marks = [np.zeros((len(some), end + 1), dtype=bool) for end in axes.ends]
         for mark, low, high in zip(marks, leaves.low, leaves.high, strict=True):
             mark[leaves.record, low] = mark[leaves.record, high] = True
@@ -280,7 +270,7 @@ def leaf_batches(table: TreeTable, axes: Axes, features: FloatArray) -> Iterator
         yield Batch(leaves, first, last, shape.astype(np.int64), starts, marks)
 
 
-def count_cells(table: TreeTable, axes: Axes, features: FloatArray) -> Ints:
+def count_cells(table: cells.TreeTable, axes: cells.Axes, features: FloatArray) -> Ints:
     """Return the number of cells on each axis of each row, (n, s)."""
     return np.vstack([batch.shape for batch in leaf_batches(table, axes, features)])
 
@@ -290,9 +280,9 @@ class _BoxBuilder:
     """Builder of the boxes of all records."""
 
     question: base.Question
-    table: TreeTable
-    axes: Axes
-    units: Units
+    table: cells.TreeTable
+    axes: cells.Axes
+    units: cells.Units
 
     def boxes(self, batch: Batch, i: int, record: FloatArray) -> tuple[CellBoxes, int]:
         """Return a record's boxes, and the number of queries to the model.
@@ -314,7 +304,7 @@ class _BoxBuilder:
                     if len(cuts):
                         upper = np.append(cuts, np.nextafter(cuts[-1], np.inf))
                     points[:, column] = upper[end[1:][at].astype(np.int64) - 1]
-                classes[near] = _class_answers(self.question.model, points)
+                classes[near] = base.predict_indices(self.question.model, points)
             query_count += len(near[0])
             slabs.append(cells_to_boxes(classes, slab))
         if len(slabs) == 1:
@@ -335,16 +325,9 @@ class _BoxBuilder:
         value = self.units.value[batch.leaves.node[part][inside]]
         shape = (thickness, *(int(m) for m in batch.shape[i, 1:]))
         first, last = first[:, inside], last[:, inside]
-        total = cell_sums(first, last, value, self.units.start, shape)
-        classes, near = cell_classes(total, self.table.rule, self.units.slack)
+        total = cells.cell_sums(first, last, value, self.units.start, shape)
+        classes, near = cells.cell_classes(total, self.table.rule, self.units.slack)
         return classes, np.unravel_index(np.flatnonzero(near), shape)
-
-
-def _class_answers(model: Any, rows: FloatArray) -> Ints:
-    """Return the model's answers as class indices."""
-    return base.class_indices(
-        np.asarray(model.classes_), base.predict_batched(model, rows)
-    )
 
 
 # Cells of all records, some minutes; and bytes of the sums that are held at once, those
@@ -365,7 +348,10 @@ class Trees(base.Engine):
             return trees_found
         front, trees, cuts = trees_found
         # Counted only where as many as there are cuts of all trees would not fit.
-        n, line = len(question.records), MOST_BYTES // whole_units(trees).start.nbytes
+        n, line = (
+            len(question.records),
+            MOST_BYTES // cells.whole_units(trees).start.nbytes,
+        )
         if _cells_fit(np.tile(cuts.ends, (n, 1)), line):
             return None
         shape = count_cells(trees, cuts, front.features(question.records))
@@ -383,13 +369,13 @@ class Trees(base.Engine):
         """Return the boxes of one answer around each record; UserError if refused."""
         front, trees, cuts = require_trees(question)
         features = front.features(question.records)
-        builder = _BoxBuilder(question, trees, cuts, whole_units(trees))
+        builder = _BoxBuilder(question, trees, cuts, cells.whole_units(trees))
         built: list[tuple[CellBoxes, int]] = []
         for batch in leaf_batches(trees, cuts, features):
             for i in range(len(batch.shape)):
                 built.append(builder.boxes(batch, i, question.records[len(built)]))
         parts, counts = zip(*built, strict=True)
-        clean = _class_answers(question.model, question.records)
+        clean = base.predict_indices(question.model, question.records)
         used_cuts, boxes = prune_cuts(cuts.cuts, join_boxes(parts))
         k = len(question.model.classes_)
         return TreeSurface(clean, k, question, used_cuts, boxes, np.array(counts))
@@ -414,19 +400,25 @@ def cell_counts(question: base.Question) -> FloatArray:
     return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
 
-def read_trees(question: base.Question) -> tuple[base.Front, TreeTable, Axes] | str:
+def read_trees(
+    question: base.Question,
+) -> tuple[base.Front, cells.TreeTable, cells.Axes] | str:
     """Return front, table of trees and their cuts, or why they cannot be read."""
     estimator, front = base.split_front(question)
-    trees = read_table(estimator)
+    trees = cells.read_table(estimator)
     if isinstance(trees, str):
         return trees
     if isinstance(front, str):
         return front
-    why = why_not_axes(question, front, trees)
-    return (front, trees, make_axes(question, front, trees)) if why is None else why
+    why = cells.why_not_axes(question, front, trees)
+    return (
+        (front, trees, cells.make_axes(question, front, trees)) if why is None else why
+    )
 
 
-def require_trees(question: base.Question) -> tuple[base.Front, TreeTable, Axes]:
+def require_trees(
+    question: base.Question,
+) -> tuple[base.Front, cells.TreeTable, cells.Axes]:
     """Return what `read_trees` does; the reason why there is none is a UserError."""
     trees = read_trees(question)
     if isinstance(trees, str):

@@ -1,21 +1,20 @@
-"""Figure 6: kernel without noise, trained at one hospital, tested at another."""
-
-from __future__ import annotations
+"""Hospitals of DTK: figures 6, in pairs, and 7, their releases combined for Hungary."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import product
+from typing import Final, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from curvote.base.errors import InternalError
 from curvote.base.validate import FloatArray
-from curvote.data import raw_files
 from curvote.data.public import heart
-from curvote.papers.drawing import panels
-from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, completed
+from curvote.papers.drawing import PlotLine, line_panels, panels
+from curvote.papers.reproduction import Evidence, evidence_project, load_columns
+from curvote.papers.rows import Row, column_levels, completed, score_row, select
+from curvote.report.data import find_method, series_look
 from curvote.systems.transfer.method.exact import kernel_matrix
 
 SPLITS = 200
@@ -31,24 +30,17 @@ class Hospital(NamedTuple):
 
 
 @completed
-def rows(_: str, evidence: Evidence) -> Iterator[Row]:
+def pair_rows(name: str, evidence: Evidence) -> Iterator[Row]:
     """Yield a row for each pair of hospitals: trained at, tested at."""
-    if evidence.project is None:
-        raise InternalError("figure 6 reads the hospitals' files: it needs a project")
     parameters = heart.Parameters(duplicates="keep")
-    files = {
-        name: raw_files.locate(evidence.project.root, name)
-        for name in heart.files(parameters)
-    }
-    paths = {name: file.path for name, file in files.items() if file}
-    columns = heart.clients(parameters, paths)
+    columns = load_columns(evidence_project(name, evidence), heart.TABLE, parameters)
     bounds = [(it.lower, it.upper) for it in heart.TABLE.schema.features]
     low, high = np.array(bounds, dtype=np.float64).T
     cube = (np.clip(columns["curve"], low, high) - low) / (high - low)
     hospitals = {}
-    for code, name in enumerate(heart.servers(parameters)):
+    for code, hospital in enumerate(heart.servers(parameters)):
         members = columns["group"] == code
-        hospitals[name] = Hospital(cube[members], columns["label"][members] == 1)
+        hospitals[hospital] = Hospital(cube[members], columns["label"][members] == 1)
     yield from pair_accuracies(hospitals)
 
 
@@ -87,7 +79,7 @@ def _split_accuracies(
     return accuracies
 
 
-def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+def pair_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the pairs as a table, lighter where accuracy is higher."""
     names = list(dict.fromkeys(row["setting"].split(" -> ")[0] for row in results))
     values = np.reshape([row["curvote"] for row in results], (len(names), len(names)))
@@ -104,7 +96,7 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     return fig
 
 
-def conclusions(results: Sequence[Row]) -> Iterator[str]:
+def pair_conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield three statements of the text beside the results."""
     yield "the paper: trained at Cleveland, Hungary is where the model is best"
     yield f"  {_tested_texts(results, 'cleveland')}"
@@ -129,3 +121,75 @@ def _tested_accuracies(results: Sequence[Row], name: str) -> dict[str, float]:
 def _tested_texts(results: Sequence[Row], name: str) -> str:
     accuracies = _tested_accuracies(results, name).items()
     return ", ".join(f"{other} {value:.1f}" for other, value in accuracies)
+
+
+METHODS: Final = ("adapt_samp", "adapt_all", "adapt_homog", "adapt_tar")
+AUTO: Final = "auto"
+FORMS: Final = (("kernel", "", "-"), ("printed", ", printed", ":"))
+# The only numbers in the text, of its best method; it names no epsilon.
+PUBLISHED: Final = {"accuracy": 81.0, "f1": 73.0}
+BEST: Final = "adapt_samp"
+
+
+@completed
+def combination_rows(_: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield accuracy and F1 of the paper's methods and of `auto`.
+
+    ``protocol`` is ``kernel``, ``printed`` (releases as published) or ``auto``. What
+    the paper says stands at its best method, at the largest epsilon.
+    """
+    last = max(summary["epsilon"] for summary in evidence.summaries)
+    for quantity, printed in PUBLISHED.items():
+        for summary in evidence.summaries:
+            if summary["protocol"] == AUTO or summary["method"] in METHODS:
+                is_best = summary["method"] == BEST and summary["epsilon"] == last
+                row = score_row(summary, quantity) | {"setting": None}
+                yield row | {"published": printed if is_best else None}
+
+
+def combination_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw accuracy and F1, the published form in dots."""
+    panels = {"accuracy": "accuracy", "F1": "f1"}
+    charts = {
+        title: _chart_lines(select(results, quantity=quantity))
+        for title, quantity in panels.items()
+    }
+    return line_panels(charts, y="%")
+
+
+def _chart_lines(results: Sequence[Row]) -> list[PlotLine]:
+    lines = []
+    for (protocol, suffix, dash), method in product(FORMS, METHODS):
+        if selected := select(results, protocol=protocol, method=method):
+            look = replace(series_look(method), line=dash)
+            label = f"{find_method(method).label}{suffix}"
+            lines.append(PlotLine(label, look, selected))
+    auto_rows = select(results, protocol=AUTO)
+    auto_line = PlotLine(AUTO, series_look("aligned"), auto_rows)
+    return [*lines, auto_line] if auto_rows else lines
+
+
+def combination_terminal_rows(results: Sequence[Row]) -> list[Row]:
+    """Return the rows whose privacy is as claimed."""
+    return [row for row in results if row["protocol"] != "printed"]
+
+
+def combination_conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the statements of the text beside the results."""
+    kernel = select(results, protocol="kernel", quantity="accuracy")
+    yield "the paper: AdaptTar is poorest, AdaptSamp clearly best"
+    for level in column_levels(kernel):
+        selected = select(kernel, epsilon=level)
+        scores = {row["method"]: row["curvote"] for row in selected}
+        texts = ", ".join(
+            f"{find_method(name).label} {scores[name]:.1f}" for name in METHODS
+        )
+        yield f"  epsilon {level:g}: {texts}"
+    yield "the paper: AdaptHomog is strictly worse than AdaptAll"
+    for label, other in (("AdaptSamp", "adapt_samp"), ("AdaptAll", "adapt_all")):
+        gaps = []
+        for level in column_levels(kernel):
+            first = select(kernel, epsilon=level, method="adapt_homog")[0]["curvote"]
+            second = select(kernel, epsilon=level, method=other)[0]["curvote"]
+            gaps.append(f"{first - second:+.1f}")
+        yield f"  AdaptHomog less {label}, by epsilon: {', '.join(gaps)}"

@@ -1,10 +1,14 @@
-"""ResNet-18 for small images (He et al. 2016): eight blocks of two convolutions."""
+"""Networks on images, by name.
 
-from __future__ import annotations
+``cnn``: two convolutions and poolings, dropout 0.5, one linear layer (VEC section 5.2).
+``resnet18``: ResNet-18 for small images (He et al. 2016), eight blocks of two
+convolutions.
+"""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -88,13 +92,43 @@ def init_dense(rng: np.random.Generator, inputs: int, outputs: int) -> Params:
     return {"weights": matrix, "shift": np.zeros(outputs, dtype=np.float32)}
 
 
-WIDTH: Final = 64
+_CNN_KERNEL: Final = 5
+_DROPPED: Final = 0.5
+
+
+def _begin_cnn(
+    rng: np.random.Generator, shape: tuple[int, int, int], n_classes: int, width: int
+) -> tuple[Params, Params]:
+    """Return parameters for images (h, w, c): ``width`` channels, then twice that."""
+    h, w, c = shape
+    flat = (h // 4) * (w // 4) * 2 * width
+    params = {
+        "first": normal_weights(rng, _CNN_KERNEL, _CNN_KERNEL, c, width),
+        "second": normal_weights(rng, _CNN_KERNEL, _CNN_KERNEL, width, 2 * width),
+        "last": init_dense(rng, flat, n_classes),
+    }
+    return params, {}
+
+
+def _apply_cnn(
+    params: Params,
+    stats: Params,
+    x: Array,
+    key: Array | None,
+) -> tuple[Array, Params]:
+    """Return the outputs (n, K) of images (n, h, w, c)."""
+    x = max_pool(jax.nn.relu(convolve(x, params["first"])))
+    x = max_pool(jax.nn.relu(convolve(x, params["second"])))
+    x = dropout(x.reshape(len(x), -1), _DROPPED, key)
+    return dense_layer(x, params["last"]), stats
+
+
 _KERNEL: Final = 3
 _STAGES: Final = 4
 _BLOCKS: Final = 2  # a stage
 
 
-def begin(
+def _begin_resnet(
     rng: np.random.Generator, shape: tuple[int, int, int], n_classes: int, width: int
 ) -> tuple[Params, Params]:
     """Return parameters for images (h, w, c): stages of 1, 2, 4, 8 times ``width``."""
@@ -137,7 +171,7 @@ def _init_block(
     return params, stats
 
 
-def apply(
+def _apply_resnet(
     params: Params, stats: Params, x: Array, key: Array | None
 ) -> tuple[Array, Params]:
     """Return the outputs (n, K) of images (n, h, w, c), and the new statistics."""
@@ -170,3 +204,17 @@ def _apply_block(
     if "short" in params:
         x = normalise(convolve(x, params["short"], stride), "norm_short")
     return jax.nn.relu(x + y), after
+
+
+class Network(NamedTuple):
+    """How a network begins, what it makes of images, and its ``width`` by default."""
+
+    begin: Callable[..., tuple[Params, Params]]
+    apply: Callable[..., tuple[Array, Params]]
+    width: int
+
+
+NETWORKS: Final = {
+    "cnn": Network(_begin_cnn, _apply_cnn, 16),
+    "resnet18": Network(_begin_resnet, _apply_resnet, 64),
+}

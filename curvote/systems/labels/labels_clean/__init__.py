@@ -1,1 +1,0 @@
-"""Comparison without privacy: the same learner, of labels as they are."""

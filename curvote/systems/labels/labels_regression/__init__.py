@@ -1,1 +1,0 @@
-"""Numbers are private, features are not: one noised number of each client, once."""

@@ -1,1 +1,0 @@
-"""Two rounds: half of the labels tell what is likely of the others (LP-2ST)."""

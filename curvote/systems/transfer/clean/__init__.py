@@ -1,1 +1,0 @@
-"""System `transfer_clean`: learning from all servers' records without privacy."""

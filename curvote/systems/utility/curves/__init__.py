@@ -1,1 +1,0 @@
-"""System `utility_curves`: agreement for curves whose coefficients are noised."""

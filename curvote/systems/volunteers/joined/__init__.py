@@ -1,1 +1,0 @@
-"""Reports of clients joined with volunteers' public labelled records."""
