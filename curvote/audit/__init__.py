@@ -4,11 +4,23 @@ from typing import TYPE_CHECKING
 
 from curvote.base.lazy import exports
 
-__all__ = ["MessageSubject", "Row", "Subject", "gallery", "of_task", "run", "shipped"]
+__all__ = [
+    "MessageSubject",
+    "Row",
+    "Subject",
+    "check_dataset",
+    "check_learner",
+    "check_mechanism",
+    "gallery",
+    "of_task",
+    "run",
+    "shipped",
+]
 
 if TYPE_CHECKING:
     from curvote.audit.choice import of_task, shipped
     from curvote.audit.message_subject import MessageSubject
+    from curvote.audit.plugins import check_dataset, check_learner, check_mechanism
     from curvote.audit.twins.gallery import gallery
     from curvote.audit.verdict import run
     from curvote.checks.subject import Row, Subject
@@ -19,6 +31,9 @@ else:
             "MessageSubject": "message_subject",
             "Row": "curvote.checks.subject",
             "Subject": "curvote.checks.subject",
+            "check_dataset": "plugins",
+            "check_learner": "plugins",
+            "check_mechanism": "plugins",
             "gallery": "twins.gallery",
             "of_task": "choice",
             "run": "verdict",

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.base.registry import is_place
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.system import System
 from curvote.wire.task import AnyTask, Task
@@ -44,6 +46,11 @@ def read_task(document: Any) -> AnyTask:
     name = document.get("protocol") if isinstance(document, dict) else None
     kind = task_class(name) if isinstance(name, str) and name in SYSTEMS else Task
     task: AnyTask = kind.from_json(document)
+    if is_place(task.mechanism):
+        raise UserError(
+            f"the task names code to run, {validate.format_value(task.mechanism)}: a"
+            " mechanism is curvote's own, or a plug-in that you installed."
+        )
     return task
 
 

@@ -5,7 +5,9 @@ asks for in ``MESSAGES_BY_SYSTEM`` of its ``messages``; one of a single system h
 ``SYSTEM`` and ``MESSAGES``.
 """
 
-SYSTEMS = {
+from curvote.base.registry import Registry
+
+_OWN = {
     "mrma": "curvote.systems.mrma",
     "direct": "curvote.systems.direct",
     "direct_two": "curvote.systems.direct",
@@ -34,6 +36,7 @@ SYSTEMS = {
     "utility": "curvote.systems.utility",
     "utility_curves": "curvote.systems.utility",
 }
+SYSTEMS = Registry("protocol", _OWN)
 
 # What a pipeline is that names no protocol.
 DEFAULT = "mrma"

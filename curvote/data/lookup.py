@@ -2,26 +2,31 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any
 
-from curvote.base import validate
 from curvote.base.classes import Classes
+from curvote.base.registry import is_place
 from curvote.base.validate import FloatArray
 from curvote.data.registry import DATASETS
 
 
 def find_dataset(name: str) -> Any:
     """Return the data set ``name``, a module or a value; UserError: it is unknown."""
-    place, _, value = DATASETS[validate.one_of(DATASETS, source=name)].partition(":")
-    module = import_module(place)
-    return getattr(module, value) if value else module
+    return DATASETS.load(name)
 
 
 def resolve_source(source: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the data set of a valid source, and its parameters."""
     dataset = find_dataset(source["name"])
-    return dataset, dataset.Parameters.model_validate(source)
+    return dataset, dataset.Parameters.model_validate(own_settings(source))
+
+
+def own_settings(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a source with the name that its data set has, where a place stands."""
+    if not is_place(source["name"]):
+        return source
+    fields = find_dataset(source["name"]).Parameters.model_fields
+    return {**source, "name": fields["name"].default}
 
 
 def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:

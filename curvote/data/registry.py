@@ -1,6 +1,8 @@
 """Registry of data sets: the module of each name, or the value in a shared one."""
 
-DATASETS = {
+from curvote.base.registry import Registry
+
+_OWN = {
     "simulated": "curvote.data.simulation.simulated:CURVES",
     "uniform": "curvote.data.simulation.records:UNIFORM",
     "simulated_servers": "curvote.data.simulation.simulated:SERVER_CURVES",
@@ -27,3 +29,4 @@ DATASETS = {
     "remote_table": "curvote.data.tables.remote:TABLE",
     "remote_labels": "curvote.data.tables.remote:LABELS",
 }
+DATASETS = Registry("source", _OWN, "curvote.datasets")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from curvote.base.errors import UserError
 from curvote.chain import lookup
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.wire import envelope
 from curvote.wire.envelope import Envelope, public_key
 from curvote.wire.strict_json import canonical_json
@@ -337,16 +338,25 @@ class _AdmissionBatch:
     ) -> Iterator[AcceptedMessage | RefusedEnvelope]:
         """Yield the outcomes of messages of one round."""
         ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
-        pairs: list[tuple[Payload, _InvitationRow]] = []
+        asked = read_task(task)
+        plugin = MECHANISMS.origin(asked.mechanism)
+        pairs: list[tuple[Envelope, _InvitationRow]] = []
         for place in places:
             item, invitation = self._envelopes[place], self._find_invitation(place)
             if isinstance(item, OpenedEnvelope) and invitation is not None:
-                pairs.append((item.envelope.payload, invitation))
-        messages = [(invited.subject, payload) for payload, invited in pairs]
-        results = self._check(read_task(task), messages)
-        for (payload, invited), message in zip(pairs, results, strict=True):
+                pairs.append((item.envelope, invitation))
+        messages = [(invited.subject, content.payload) for content, invited in pairs]
+        results = self._check(asked, messages)
+        for (content, invited), message in zip(pairs, results, strict=True):
+            if bool(content.unaudited) != bool(plugin):
+                words = (
+                    f"the task's mechanism is {plugin or 'curvote'}'s, but the envelope"
+                    f" is marked as {content.unaudited or 'curvote'}'s."
+                )
+                yield RefusedEnvelope("impossible message", words)
+                continue
             if isinstance(message, UserError):
-                reason, named = "impossible message", payload.get("record")
+                reason, named = "impossible message", content.payload.get("record")
                 # Any text may stand there; of one with a NUL, PostgreSQL cannot even be
                 # asked.
                 is_text = isinstance(named, str) and named.isprintable()

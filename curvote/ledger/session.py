@@ -18,6 +18,7 @@ from curvote.ledger.account import POPULATION
 from curvote.ledger.amounts import CONFIRMED, RESERVED, Entry, ReleaseFacts
 from curvote.ledger.book import Ledger
 from curvote.ledger.register import Register
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.wire.envelope import Invitation, seal_message
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import AnyTask
@@ -304,7 +305,9 @@ class _ReleaseSession:
         }
 
         def make() -> bytes:
-            return seal_message(invited, answer.draw(), self.seal_to)
+            plugin = MECHANISMS.origin(self.task.mechanism)
+            mark = {"unaudited": plugin} if plugin else {}
+            return seal_message(invited, answer.draw(), self.seal_to, **mark)
 
         return _Pending(place, about, budget, facts, make)
 

@@ -15,6 +15,7 @@ from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import base, exact
 from curvote.mechanisms.factory import make
+from curvote.mechanisms.registry import MECHANISMS
 
 
 class PerCoordinate(base.VectorMechanism):
@@ -153,6 +154,8 @@ class Sampled(base.VectorMechanism):
         if validate.at_least(1, k=size) > self.d:
             raise UserError(f"k is {size!r}; it must be at most d, which is {self.d}.")
         self.k = int(size)
+        if MECHANISMS.origin(mechanism):  # no key of a stage would count its code
+            raise UserError(f"mechanism is {mechanism!r}; sampled takes no plug-in.")
         self.part = per_coordinate(mechanism, self.k, epsilon)
         if self.part.scalar.low != -1:
             raise UserError(

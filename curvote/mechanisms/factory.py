@@ -1,6 +1,5 @@
 """Mechanisms made by name."""
 
-import importlib
 import inspect
 from typing import Any
 
@@ -28,9 +27,7 @@ def names() -> list[str]:
 
 def mechanism_class(name: str) -> type[Mechanism]:
     """Return the class of mechanism ``name``; an unknown name is a UserError."""
-    path = MECHANISMS[validate.one_of(MECHANISMS, mechanism=name)]
-    module, cls = path.split(":")
-    loaded: type[Mechanism] = getattr(importlib.import_module(module), cls)
+    loaded: type[Mechanism] = MECHANISMS.load(name)
     return loaded
 
 

@@ -1,6 +1,8 @@
 """Registry of mechanisms: the class of each name, and what combinators may call."""
 
-MECHANISMS = {
+from curvote.base.registry import Registry
+
+_OWN = {
     "laplace": "curvote.mechanisms.laplace:Laplace",
     "duchi": "curvote.mechanisms.duchi:Duchi",
     "duchi_vector": "curvote.mechanisms.duchi:DuchiVector",
@@ -28,9 +30,10 @@ MECHANISMS = {
 }
 
 # What a mechanism may call by name: a key cannot see it in the code.
-MAY_CALL = {
-    "sampled": [
+_CALLS = {
+    "sampled": (
         *("laplace", "duchi", "piecewise", "hybrid"),
         *("square_wave", "exponential", "binary_rr", "rr_on_bins"),
-    ]
+    )
 }
+MECHANISMS = Registry("mechanism", _OWN, "curvote.mechanisms", _CALLS)

@@ -27,6 +27,7 @@ from curvote.chain.stage import Columns
 from curvote.client.table import OwnerRecord
 from curvote.curves import basis
 from curvote.curves.encoding import Encoding, rescale
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.message import Array, ClientData, message_of, payload_at
 from curvote.wire import strict_json
 from curvote.wire.envelope import Invitation
@@ -120,6 +121,9 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     single_class = message.per_record or "label" in fields
     kind = "a class of" if single_class else "classes"
     parts.append(f"{kind} {format_names(task.classes)}")
+    plugin = MECHANISMS.origin(task.mechanism)
+    if plugin:
+        parts.append(f"noised by {plugin}, which curvote does not audit")
     if isinstance(about, str):
         parts.append(f"public record {printable_name(about)}")
     return f"{message.name} ({', '.join(parts)})"

@@ -22,7 +22,7 @@ from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoded, Encoding
-from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.roles import NARROW_COUNT, Senders
 from curvote.wire.strict_json import describe_errors
 from curvote.wire.task import AnyTask, Task
@@ -195,8 +195,7 @@ class Message(ABC):
 
     def code_modules(self, task: Any) -> tuple[str, ...]:
         """Return the modules that a task chooses by name to draw its message."""
-        names = (task.mechanism, *MAY_CALL.get(task.mechanism, ()))
-        return tuple(MECHANISMS[name] for name in names)
+        return tuple(MECHANISMS[name] for name in MECHANISMS.reach(task.mechanism))
 
     def count_numbers(self, task: Any) -> int:
         """Return the count of noised numbers, beside classes and bits."""

@@ -136,9 +136,17 @@ def outsider_statement(data: PageData) -> str:
 def audit_statement(data: PageData) -> str:
     """Return a statement on the audit of messages, or how to make one."""
     command = f"curvote audit --pipeline {shlex.quote(data.pipeline)}"
+    plugins = dict.fromkeys(loss.plugin for loss in data.losses if loss.plugin)
+    words = "".join(
+        f"The noise of {plugin} is a plug-in's: what curvote ships and audits does not"
+        " cover it, and its exact loss is what its own law says. "
+        for plugin in plugins
+    )
     if not data.audited:
-        return f"{command} also tries to break these claims from samples; not done yet."
-    return f"Tried to break from samples as well ({command}): {data.audited}."
+        return words + (
+            f"{command} also tries to break these claims from samples; not done yet."
+        )
+    return words + f"Tried to break from samples as well ({command}): {data.audited}."
 
 
 NOT_PRIVATE = (

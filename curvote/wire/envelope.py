@@ -318,6 +318,7 @@ class Envelope:
     """The content of an envelope, whose ``seal`` is still to be checked.
 
     ``task`` is the digest of the task that is answered, ``payload`` the message.
+    ``unaudited`` names the plug-in whose mechanism noised it, "" for curvote's own.
     """
 
     format: int
@@ -326,6 +327,7 @@ class Envelope:
     payload: dict[str, Any]
     sealed: bytes = field(repr=False)
     seal: bytes = field(repr=False)
+    unaudited: str = ""
 
 
 class _EnvelopeFormat1(_StrictForm):
@@ -345,20 +347,27 @@ class _EnvelopeHeader(_StrictForm):
 class _EnvelopeContent(_StrictForm):
     message: dict[str, Any]
     task: Digest
+    unaudited: Word | None = None
 
 
 def seal_message(
-    invitation: Invitation, payload: Mapping[str, Any], seal_to: str | None = None
+    invitation: Invitation,
+    payload: Mapping[str, Any],
+    seal_to: str | None = None,
+    unaudited: str = "",
 ) -> bytes:
     """Return the envelope of ``payload``: one line, ended by a line feed.
 
     Its length says how many numbers the payload has and nothing about them. ``seal_to``
     is that of the signed task: given one, the envelope is closed to that key, and who
-    carries it learns its size only. UserError: it is no such key, or not the one that
-    the invitation names.
+    carries it learns its size only. ``unaudited`` names the plug-in whose mechanism
+    noised the message. UserError: it is no such key, or not the one that the invitation
+    names; a plug-in's message for an invitation of before there were any.
     """
     invitation.refuse_other_key(seal_to)
     if invitation.format == 1:
+        if unaudited:
+            raise UserError("this invitation is older than mechanisms of plug-ins.")
         body = {
             "format": 1,
             "task": invitation.task,
@@ -369,7 +378,10 @@ def seal_message(
         line = canonical_json(body | {"seal": seal_}) + b"\n"
     else:
         header = _envelope_header(invitation.id)
-        content = _pad_content({"message": dict(payload), "task": invitation.task})
+        mark = {"unaudited": unaudited} if unaudited else {}
+        content = _pad_content(
+            {"message": dict(payload), "task": invitation.task} | mark
+        )
         code = partial(_seal_code, invitation.key)
         line = signing.sign_payload(header, content, code)
     return line if seal_to is None else seal_to_key(line, seal_to)
@@ -404,7 +416,8 @@ def read_envelope(data: bytes) -> Envelope:
         if canonical_json(_envelope_header(kid)) != parts.protected:
             raise UserError("its header is not written in the one canonical way.")
         named = ENVELOPE_FORMAT, content.task, kid, content.message
-        return Envelope(*named, parts.signed, parts.signature)
+        mark = content.unaudited or ""
+        return Envelope(*named, parts.signed, parts.signature, mark)
     if type(value.get("format")) is not int or value["format"] != 1:
         raise UserError(
             f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."

@@ -119,7 +119,7 @@ def _named(text: str, names: set[str]) -> set[str]:
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    packages = {place: name for name, place in reversed(SYSTEMS.items())}
+    packages = {place: name for name, place in reversed([*SYSTEMS.items()])}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for place, name in packages.items():

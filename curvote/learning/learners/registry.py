@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
+from curvote.base.registry import Registry
 
-LEARNERS = {
+_OWN = {
     "logistic": "curvote.learning.learners.margins:fit_logistic",
     "centroid": "curvote.learning.learners.discriminants:fit_centroid",
     "cg": "curvote.learning.learners.discriminants:fit_conjugate_gradients",
@@ -20,8 +21,9 @@ LEARNERS = {
     "svm_squared": "curvote.learning.learners.margins:fit_svm_squared",
     "dwd": "curvote.learning.learners.margins:fit_dwd",
     "lda": "curvote.learning.learners.discriminants:fit_lda",
-    "sklearn": "curvote.learning.learners.scikit",
+    "sklearn": "curvote.learning.learners.scikit:fit",
 }
+LEARNERS = Registry("learner", _OWN, "curvote.learners")
 # These are families: a path after a colon says which learner is meant.
 FAMILIES = {"sklearn": "linear_model.RidgeClassifier"}
 
@@ -164,13 +166,12 @@ def check(name: str, params: Mapping[str, Any]) -> None:
 def _find_learner(name: str) -> tuple[Callable[..., Fits], dict[str, str]]:
     """Return the function that fits and, for a member of a family, its path."""
     family, colon, path = str(name).partition(":")
-    if colon and family not in FAMILIES:
+    if colon and family not in FAMILIES and name not in LEARNERS:
         raise UserError(f"learner is {name!r}; only {', '.join(FAMILIES)} take a path.")
-    validate.one_of(LEARNERS, learner=family)
     if family in FAMILIES and not path:
         raise UserError(
             f"learner is {name!r}; say which, as in {family}:{FAMILIES[family]}."
         )
-    module, _, function = LEARNERS[family].partition(":")
-    fitting: Callable[..., Fits] = getattr(import_module(module), function or "fit")
-    return fitting, {"path": path} if colon else {}
+    is_member = family in FAMILIES
+    function: Callable[..., Fits] = LEARNERS.load(family if is_member else name)
+    return function, {"path": path} if is_member else {}

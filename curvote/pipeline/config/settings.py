@@ -16,7 +16,7 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.system import Part
-from curvote.data.lookup import find_dataset, is_remote
+from curvote.data.lookup import find_dataset, is_remote, own_settings
 from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of, section_model
@@ -453,7 +453,7 @@ def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
         return
     form = find_dataset(name).Parameters
     try:
-        form.model_validate(pipeline.source)
+        form.model_validate(own_settings(pipeline.source))
     except ValidationError as error:
         yield from validation_problems(form, error, pipeline.source, ("source",))
     except UserError as error:

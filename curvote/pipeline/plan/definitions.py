@@ -22,6 +22,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from symtable import SymbolTable, symtable
 from typing import Any, Final, NamedTuple
@@ -68,6 +69,28 @@ def of_code(roots: Iterable[str]) -> Code:
         closure.follow(paths)
         NOTES.keep()
     return closure.digests
+
+
+def of_plugin(place: str) -> Code:
+    """Return ``{module: {"": digest}}`` for all of the package of a plug-in's place.
+
+    Nothing for a place in curvote. Which of its functions a plug-in calls is not
+    followed: any change in its package counts.
+    """
+    top = place.partition(":")[0].partition(".")[0]
+    spec = None if top == PACKAGE.name else find_spec(top)
+    digests: Code = {}
+    for folder in map(Path, (spec and spec.submodule_search_locations) or ()):
+        for path in sorted(folder.rglob("*.py")):
+            module = ".".join((top, *path.relative_to(folder).with_suffix("").parts))
+            digests[module] = {"": _file_digest(path)}
+    if spec and spec.origin and not digests:  # a single module
+        digests[top] = {"": _file_digest(Path(spec.origin))}
+    return digests
+
+
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
 
 
 class _Closure:

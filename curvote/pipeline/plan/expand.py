@@ -6,6 +6,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
+from curvote.base.registry import Registry
 from curvote.chain.axis import Cell, axis_combinations
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import SCORES
@@ -282,15 +283,16 @@ def _code_digests(stage: Stage, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     # With an entry of a registry counts what it may call by name.
     named: dict[str, str] = {}
-    for registry, key in stage.plugins:
-        place, _, table = registry.partition(":")
-        entries: dict[str, str] = getattr(import_module(place), table)
-        calls: dict[str, list[str]] = getattr(import_module(place), "MAY_CALL", {})
-        entry = str(dotted_value(values, key)).partition(":")[0] if key else ""
-        for name in [entry, *calls.get(entry, ())] if key else entries:
-            named[f"{registry}.{name}"] = entries[name]
+    for table, key in stage.plugins:
+        module, _, name = table.partition(":")
+        entries: Registry = getattr(import_module(module), name)
+        for entry in entries.reach(str(dotted_value(values, key))) if key else entries:
+            named[f"{table}.{entry}"] = entries[entry]
     roots = [f"{stage.module}{ending}" for ending in STAGE_PARTS.values()]
     roots.append(f"{StageContext.__module__}:{StageContext.__name__}")
     # Two entries may be classes of one module: which of them counts, too.
     classes = {name: path for name, path in named.items() if ":" in path}
-    return definitions.of_code([*roots, *named.values()]) | classes
+    code = definitions.of_code([*roots, *named.values()])
+    for place in named.values():
+        code |= definitions.of_plugin(place)
+    return code | classes

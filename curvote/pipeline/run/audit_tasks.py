@@ -17,6 +17,7 @@ from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Metadata, Place, stage_functions
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.message import message_of, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
@@ -36,11 +37,15 @@ MetadataReader = Callable[[str], Metadata]
 
 @dataclass(frozen=True)
 class MessageLoss:
-    """The exact privacy loss of one message, and the claimed one."""
+    """The exact privacy loss of one message, and the claimed one.
+
+    ``plugin`` names the package whose mechanism noises it, "" for curvote.
+    """
 
     message: str
     claimed: float
     exact: float
+    plugin: str = ""
 
     @property
     def is_within_claim(self) -> bool:
@@ -187,6 +192,8 @@ def _verdict_name(task: AnyTask) -> str:
     roots = (f"{type(task).__module__}:{type(task).__name__}", "curvote.base.entropy")
     every = (f"{SYSTEMS[task.protocol]}.messages", "curvote.messages.message")
     code = definitions.of_code([*every, *roots, *chosen])
+    for place in chosen:
+        code |= definitions.of_plugin(place)
     return json_digest([task.digest(), code])
 
 
@@ -201,10 +208,13 @@ def exact_losses(project: Project, record: RunRecord) -> list[MessageLoss]:
     """
     all_tasks = run_tasks(project, record)
     several = len({task.protocol for task in all_tasks}) > 1
-    worst: dict[tuple[str, float], float] = {}
+    worst: dict[tuple[str, float, str], float] = {}
     for task in all_tasks:
         name = f"{task.protocol}.{task.asks}" if several else task.asks
         loss = message_of(task).max_privacy_loss(task)
-        key = name, float(task.epsilon)
+        key = name, float(task.epsilon), MECHANISMS.origin(task.mechanism)
         worst[key] = max(loss, worst.get(key, loss))
-    return [MessageLoss(*claim, exact) for claim, exact in worst.items()]
+    return [
+        MessageLoss(message, claimed, exact, plugin)
+        for (message, claimed, plugin), exact in worst.items()
+    ]

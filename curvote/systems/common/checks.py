@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from curvote.base.errors import Problem, UserError, did_you_mean
+from curvote.base.registry import is_place
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.lookup import find_system
 from curvote.chain.system import Part
@@ -226,6 +227,13 @@ def check_production(pipeline: PipelineSettings) -> Problems:
     if pipeline.project.bounds == "from_data":
         message = "bounds from the clients' data are a leak; production refuses them."
         yield Problem(message, ("project", "bounds"))
+    privatize = getattr(pipeline, "privatize", None)
+    if privatize and is_place(privatize.mechanism):
+        message = (
+            "names code by its place; a release takes what its clients can install: a"
+            " plug-in, by the name of its entry point."
+        )
+        yield Problem(message, ("privatize", "mechanism"))
     if not pipeline.intake:
         return
     intake, sizes = pipeline.intake, pipeline.clients.model_dump()

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
+from curvote.base.registry import Registry
 from curvote.mechanisms import make, registry
 from curvote.mechanisms.factory import mechanism_class
-from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.definitions import PACKAGE, of_code, parse
 from curvote.pipeline.plan.step import differences
@@ -185,7 +186,7 @@ def test_another_class_of_the_same_module_is_another_key(
     """A registry may name two classes of one module; which of them counts."""
     plain.run(project)
     other = {**MECHANISMS, "laplace": "curvote.mechanisms.laplace:Other"}
-    monkeypatch.setattr(registry, "MECHANISMS", other)
+    monkeypatch.setattr(registry, "MECHANISMS", Registry("mechanism", other))
     steps = {step.stage.name: step for step in plain.plan(project).steps}
     assert steps["privatize"].action == "run"
     assert "registry:MECHANISMS.laplace changed" in steps["privatize"].reason
@@ -193,7 +194,7 @@ def test_another_class_of_the_same_module_is_another_key(
 
 def test_registries_say_all_that_combinators_may_call() -> None:
     """Whatever `sampled` can be built of counts with it."""
-    assert {*MAY_CALL} == {
+    assert {name for name in MECHANISMS if len(MECHANISMS.reach(name)) > 1} == {
         name
         for name, path in MECHANISMS.items()
         if "curvote.mechanisms.factory" in of_code([path])
@@ -203,7 +204,7 @@ def test_registries_say_all_that_combinators_may_call() -> None:
         with suppress(Exception):
             make("sampled", epsilon=4.0, d=3, mechanism=name)
             found.append(name)
-    assert {*found} <= {*MAY_CALL["sampled"]}
+    assert {*found} <= {*MECHANISMS.reach("sampled")}
 
 
 MADE_WITH = {"d": 6, "n_classes": 3, "delta": 1e-6, "p": 0.4, "q": 0.3}
@@ -215,7 +216,7 @@ def test_all_that_a_mechanism_runs_is_reached_from_its_entry(name: str) -> None:
     """As a stage's plug-in: its entry, and what that may call by name."""
     wanted = inspect.signature(mechanism_class(name)).parameters
     params = {key: value for key, value in MADE_WITH.items() if key in wanted}
-    entries = [MECHANISMS[each] for each in (name, *MAY_CALL.get(name, ()))]
+    entries = [MECHANISMS[each] for each in MECHANISMS.reach(name)]
     roots = ("curvote.mechanisms.factory:make", "curvote.base.entropy:SeededEntropy")
 
     def draw() -> None:

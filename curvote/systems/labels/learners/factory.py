@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -124,9 +123,7 @@ def make(estimator: Any, **params: Any) -> Learner:
     Unknown names and parameters, and whatever has no ``fit``, are UserErrors.
     """
     if isinstance(estimator, str):
-        address = LEARNERS[validate.one_of(LEARNERS, estimator=estimator)]
-        place, _, kind = address.partition(":")
-        learner = getattr(import_module(place), kind)()
+        learner = LEARNERS.load(estimator)()
     elif not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise UserError(
             f"estimator is {validate.format_value(estimator)}; give one of"

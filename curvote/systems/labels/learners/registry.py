@@ -1,6 +1,8 @@
 """The learners by name; adding one is a class in a module and a line here."""
 
-LEARNERS = {
+from curvote.base.registry import Registry
+
+_OWN = {
     "auto": "curvote.systems.labels.learners.auto:Auto",
     "knn": "curvote.systems.labels.learners.knn:KNN",
     "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
@@ -8,3 +10,4 @@ LEARNERS = {
     "likelihood": "curvote.systems.labels.learners.spectral:LikelihoodVotes",
     "neural": "curvote.systems.labels.neural.learner:Neural",
 }
+LEARNERS = Registry("estimator", _OWN, "curvote.label_learners")

@@ -12,7 +12,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from curvote.base import validate
 from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget, refuse_delta
+from curvote.base.registry import Registry
 from curvote.learning.directions import shrink_factor
 from curvote.mechanisms.gaussian import GaussianNoise
 from curvote.wire.strict_json import canonical_json, describe_errors
@@ -604,17 +604,17 @@ def _class_rates(reference: Array) -> Array:
     return np.asarray(shares / shares.sum())
 
 
-FORMS = {
+_FORMS = {
     "cells": "curvote.systems.transfer.method.forms.cells:Cells",
     "moments": "curvote.systems.transfer.method.forms.moments:Moments",
     "kernel": "curvote.systems.transfer.method.forms.kernel:Kernel",
     "printed": "curvote.systems.transfer.method.forms.kernel:Printed",
     "counts": "curvote.systems.transfer.method.forms.cells:Counts",
 }
+FORMS = Registry("release", _FORMS)
 
 
 def form(name: str) -> Form:
     """Return the form of this name; an unknown one is a UserError."""
-    module, _, class_name = FORMS[validate.one_of(FORMS, release=name)].partition(":")
-    kind: Form = getattr(import_module(module), class_name)()
+    kind: Form = FORMS.load(name)()
     return kind

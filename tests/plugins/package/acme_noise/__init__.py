@@ -1,0 +1,1 @@
+"""Somebody else's mechanism, learner and data set, for curvote."""
