@@ -28,6 +28,9 @@ demo: $(BASE)  ## set up once, then run the demo pipeline
 ui: $(BASE)  ## show and compare the results in the browser
 	$(VENV)/bin/curvote ui
 
+# Tests start hundreds of commands; each would compile curvote anew.
+test quick faults: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV)  ## run the tests, a file at a time on each processor
 	$(VENV)/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
