@@ -20,8 +20,8 @@ SCHEMA = TableSchema(
     classes=("well", "ill"),
     ignored=("Row",),
     marks=("", "?"),
+    possible={"Weight": (0.0, 600.0), "Visits": (0.0, 400.0)},
 )
-LIMITS = {"Weight": (0.0, 600.0), "Visits": (0.0, 400.0)}
 
 
 def rows(n: int = 60, seed: int = 1, *, gaps: bool = True) -> list[list[str]]:

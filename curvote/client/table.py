@@ -5,7 +5,6 @@ against the table, each refusal would answer a question of the server's without 
 whether a class is there, or on which side of a bound half of a column lies.
 """
 
-import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from curvote.base import table_file, validate
 from curvote.base.classes import Classes
 from curvote.base.errors import Problem, UserError
-from curvote.base.table_file import Problems, Table
+from curvote.base.table_file import Cells, Violations
 from curvote.base.text import format_names, normalise_id, printable_name
 from curvote.ledger.account import POPULATION, Account
 from curvote.ledger.book import Ledger
@@ -140,12 +139,18 @@ class Form(pydantic.BaseModel):
 
 def current_form(ledger: Ledger) -> Form | None:
     """Return the newest form that the ledger holds, or None."""
-    text_found, number = None, 1
-    while (text := ledger.setting(f"{_FORM_SETTING} {number}")) is not None:
+    return _newest_form(ledger)[0]
+
+
+def _newest_form(ledger: Ledger) -> tuple[Form | None, int]:
+    """Return the newest form of the ledger, and how many forms there are."""
+    text_found, number = None, 0
+    while (text := ledger.setting(f"{_FORM_SETTING} {number + 1}")) is not None:
         text_found, number = text, number + 1
     if text_found is None:
-        return None
-    return Form.model_validate(strict_json.parse_json(text_found.encode(), _LARGEST))
+        return None, 0
+    document = strict_json.parse_json(text_found.encode(), _LARGEST)
+    return Form.model_validate(document), number
 
 
 def store_form(ledger: Ledger, form: Form) -> None:
@@ -153,7 +158,7 @@ def store_form(ledger: Ledger, form: Form) -> None:
 
     Afterwards columns may be added. UserError: another id, label, class or column.
     """
-    current, number = current_form(ledger), 1
+    current, number = _newest_form(ledger)
     named = Account.from_ledger(ledger).records
     if named is not None and named != form.record_naming:
         raise UserError(
@@ -172,9 +177,7 @@ def store_form(ledger: Ledger, form: Form) -> None:
                 " it states stays: columns may be added, nothing else changes. Another"
                 " table needs a ledger of its own (--ledger)."
             )
-    while ledger.setting(f"{_FORM_SETTING} {number}") is not None:
-        number += 1
-    ledger.store_setting(f"{_FORM_SETTING} {number}", form.text)
+    ledger.store_setting(f"{_FORM_SETTING} {number + 1}", form.text)
 
 
 def describe_form(form: Form) -> list[str]:
@@ -257,7 +260,8 @@ class TableRecords:
     """The records of a table: values (n, d), class codes (n,) and ids.
 
     A code is the label's place among the classes. ``ids`` (n,) name the records in the
-    ledger. ``notes`` are what the holder should hear, a line each.
+    ledger, as `curvote.base.text.normalise_id` spells them. ``notes`` are what the
+    holder should hear, a line each.
     """
 
     values: Array
@@ -277,76 +281,54 @@ def read_records(
     twice, no row, a cell that is no finite number, a label that is no class of the
     form, an id that is empty or stands twice.
     """
-    frame, problems = table_file.read_cells(path), Problems(path)
-    if not len(frame):
-        problems.add("it has no row")
+    table, violations = table_file.read_cells(path), Violations(path)
+    if not len(table):
+        violations.note("it has no row")
     named_columns = [form.label, *([] if form.id is None else [form.id])]
-    table_file.note_missing_columns(frame, [*form.columns, *named_columns], problems)
-    present = [name for name in form.columns if _stands_once(frame, name)]
-    numbers = table_file.read_numbers(frame, present, problems)
-    codes = np.zeros(len(frame), dtype=np.int64)
-    if _stands_once(frame, form.label):
-        codes = read_class_codes(frame, form.label, form.classes, problems)
-    ids = [f"row {row}" for row in range(1, len(frame) + 1)]
-    if form.id is not None and _stands_once(frame, form.id):
-        ids = read_ids(frame, form.id, problems)
-    problems.check()
+    violations.note_columns(table.columns, [*form.columns, *named_columns])
+    once = {name for name in table.columns if table.columns.count(name) == 1}
+    present = [name for name in form.columns if name in once]
+    numbers = table_file.read_numbers(table, present, violations)
+    codes = np.zeros(len(table), dtype=np.int64)
+    if form.label in once:
+        codes = _read_class_codes(table, form.label, form.classes, violations)
+    ids = [f"row {row}" for row in range(1, len(table) + 1)]
+    if form.id in once:
+        texts = table_file.read_texts(table, str(form.id), violations)
+        ids = [*map(normalise_id, texts)]
+        words = f"{form.id}: an id that stood there before"
+        violations.note_rows(table, table_file.repeated_texts(ids), words)
+    violations.check()
     values = numbers[:, [present.index(name) for name, _, _ in features]]
-    codes = map_classes(form.classes, classes)[codes]
+    places = {normalise_id(name): place for place, name in enumerate(classes)}
+    codes = np.array([places[normalise_id(name)] for name in form.classes])[codes]
     notes = []
     for column, (name, lower, upper) in zip(values.T, features, strict=True):
         if out := int(((column < lower) | (column > upper)).sum()):
             words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
             notes.append(f"{printable_name(name)}: {words} and are clipped")
-    notes += absent_class_notes(codes, classes)
+    notes += [
+        f"no record is {printable_name(name)}"
+        for place, name in enumerate(classes)
+        if place not in codes
+    ]
     return TableRecords(values, codes, ids, tuple(notes))
 
 
-def _stands_once(frame: Table, name: str) -> bool:
-    return list(frame.columns).count(name) == 1
-
-
-def map_classes(form_classes: Sequence[str], task_classes: Sequence[str]) -> Codes:
-    """Return the index in the task's classes of each of the form's, (K,)."""
-    indices = {normalise_id(name): place for place, name in enumerate(task_classes)}
-    places = [indices[normalise_id(name)] for name in form_classes]
-    return np.array(places, dtype=np.int64)
-
-
-def read_class_codes(
-    frame: Table, label: str, classes: Sequence[str], problems: Problems
+def _read_class_codes(
+    table: Cells, label: str, classes: Sequence[str], violations: Violations
 ) -> Codes:
-    """Return the indices of the labels among the classes."""
-    indices = {normalise_id(name): place for place, name in enumerate(classes)}
-    indices |= {name: place for place, name in enumerate(classes)}
-    texts = table_file.read_texts(frame, label, problems)
-    matches = [indices.get(text, indices.get(normalise_id(text), -1)) for text in texts]
-    codes = np.array(matches, dtype=np.int64)
-    strange = {text for text, code in zip(texts, matches, strict=True) if code < 0}
+    """Return the places of the labels among the classes; others are noted."""
+    place = {normalise_id(name): place for place, name in enumerate(classes)}
+    place |= {name: code for code, name in enumerate(classes)}
+    texts = table_file.read_texts(table, label, violations)
+    codes = [place.get(text, place.get(normalise_id(text), -1)) for text in texts]
+    strange = {text for text, code in zip(texts, codes, strict=True) if code < 0}
     for text in sorted(strange - {""})[: table_file.MAX_LISTED]:
         rows = np.array([cell == text for cell in texts])
         words = f"{label}: {printable_name(text)} is none of {format_names(classes)},"
-        problems.add_rows(frame, rows, words)
-    return codes
-
-
-def absent_class_notes(codes: Codes, classes: Sequence[str]) -> list[str]:
-    """Return a note for each class without records."""
-    present = set(codes.tolist())
-    missing = [c for place, c in enumerate(classes) if place not in present]
-    return [f"no record is {printable_name(name)}" for name in missing]
-
-
-def read_ids(frame: Table, id_: str, problems: Problems) -> list[str]:
-    """Return normalised ids; a repeated one is recorded as a problem."""
-    ids = [normalise_id(text) for text in table_file.read_texts(frame, id_, problems)]
-    previous: set[str] = {""}
-    again = np.zeros(len(ids), dtype=bool)
-    for row, text in enumerate(ids):
-        again[row] = text in previous and text != ""
-        previous.add(text)
-    problems.add_rows(frame, again, f"{id_}: an id that stood there before")
-    return ids
+        violations.note_rows(table, rows, words)
+    return np.array(codes, dtype=np.int64)
 
 
 # What a registry's columns are called unless its form says otherwise.
@@ -354,43 +336,18 @@ RECORD_COLUMN: Final = "record"
 LABEL_COLUMN: Final = "label"
 
 
-@dataclass(frozen=True, eq=False)
-class TableLabels:
-    """The labels of ``records`` (n,) as indices of classes (n,).
+def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableRecords:
+    """Return the records of a registry's table: names and labels, no values.
 
-    Records are called as `curvote.base.text.normalise_id` spells their names.
-    ``notes`` are what the holder should hear, a line each.
-    """
-
-    records: list[str]
-    places: Codes
-    notes: tuple[str, ...]
-
-
-def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableLabels:
-    """Return the labels of a table as indices of the task's classes.
-
-    UserError, every problem at once, with lines, and the same whatever a task asks
-    for: a column of the form that is not there or stands twice, no row, a record that
-    is empty or stands twice, a label that is no class of the form.
+    UserError: as of `read_records`.
     """
     record = RECORD_COLUMN if form.id is None else form.id
-    frame, problems = table_file.read_cells(path), Problems(path)
-    if not len(frame):
-        problems.add("it has no row")
-    if table_file.note_missing_columns(frame, [record, form.label], problems):
-        problems.check()
-    names = read_ids(frame, record, problems)
-    form_codes = read_class_codes(frame, form.label, form.classes, problems)
-    problems.check()
-    places = map_classes(form.classes, classes)[form_codes]
-    return TableLabels(names, places, tuple(absent_class_notes(places, classes)))
+    names = form.model_copy(update={"id": record, "columns": {}})
+    return read_records(path, names, (), classes)
 
 
-READERS = (".csv", ".parquet")
 # What else than an empty place says that a value is missing.
 MISSING_MARKS = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan", "nat")
-Rows = list[list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,11 +372,20 @@ def read_values(path: Path, points: int) -> Array:
     is a number, however large, or says that it is missing. Anything else is a UserError
     about the file's form; it says no value, and depends on none.
     """
-    reader = _TABLES.get(path.suffix.lower())
-    if reader is None:
-        raise UserError(f"{path} must end in one of {', '.join(READERS)}.")
+    suffix, rows = path.suffix.lower(), list[list[Any]]()
+    if suffix not in {".csv", ".parquet"}:
+        raise UserError(f"{path} must end in one of .csv, .parquet.")
     try:
-        rows = reader(path)
+        if suffix == ".csv":
+            rows += table_file.strict_rows(path)
+            if not rows or len({len(row) for row in rows if row}) > 1:
+                raise ValueError("no rows, or rows of different lengths")
+            header = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
+            rows = rows[1:] if header and len(rows) > 1 else rows
+        else:
+            import pandas as pd
+
+            rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # noqa: BLE001 - a reader's errors are of any kind
@@ -449,25 +415,6 @@ def read_values(path: Path, points: int) -> Array:
             " does not say that it is missing (an empty place or NaN)."
         )
     return np.array(values, dtype=np.float64)
-
-
-def _read_csv(path: Path) -> Rows:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows: Rows = list(csv.reader(stream, skipinitialspace=True, strict=True))
-    if not rows or len({len(row) for row in rows if row}) > 1:
-        raise ValueError("no rows, or rows of different lengths")
-    header = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
-    return rows[1:] if header and len(rows) > 1 else rows
-
-
-def _read_parquet(path: Path) -> Rows:
-    import pandas as pd
-
-    rows: Rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
-    return rows
-
-
-_TABLES = {".csv": _read_csv, ".parquet": _read_parquet}
 
 
 def _parse_cell(cell: Any) -> float | None:

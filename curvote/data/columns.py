@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from curvote.base.classes import Classes
 from curvote.base.errors import InternalError, UserError
+from curvote.base.table_file import Violations
+from curvote.chain.settings import Strict
 from curvote.data.raw_files import Source
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Paths = Mapping[str, Path]  # of raw files, by name
 ClientColumns = dict[str, NDArray[Any]]  # client_id, label, group, curve, and more
 Facts = dict[str, Any]  # public metadata as plain JSON values
 Points = Annotated[int, Field(ge=2, strict=True)]
+Text = Annotated[str, Field(min_length=1)]
 # Who tests comes from the publisher's test part, everybody else from its other one.
 Split = Literal["published"]
 
 
-def no_files(_parameters: Any) -> tuple[str, ...]:
-    """Return no names: the data set has no raw file."""
-    return ()
-
-
-def user_file_key(_parameters: Any) -> tuple[str, ...]:
-    """Return the key of ``paths`` that holds the user's file."""
-    return ("path",)
-
-
-def no_size(_parameters: Any) -> int | None:
-    """Return None: nobody published how many clients there are."""
-    return None
-
-
-def grid_points(parameters: Any) -> int:
-    """Return the number of grid points of a curve."""
-    return int(parameters.points)
+def always(value: Any) -> Any:
+    """Return the function of a data set that says ``value`` for any parameters."""
+    return lambda _parameters: value
 
 
 class Simulation:
     """A data set without a file: nothing to fetch, check or fingerprint."""
 
     SIMULATED = True
-    files = staticmethod(no_files)
-    size = staticmethod(no_size)
-    width = staticmethod(grid_points)
+    files = staticmethod(always(()))
+    size = staticmethod(always(None))  # nobody published how many clients there are
+
+    def width(self, parameters: Any) -> int:
+        """Return how many numbers a client has by the pipeline: its grid points."""
+        return int(parameters.points)
+
+    def about(self, parameters: Any) -> Facts:
+        """Return what is special to the public metadata, as plain JSON values."""
+        raise NotImplementedError
+
+    def facts(self, parameters: Any, _paths: Any = None) -> Facts:
+        """Return the public metadata as plain JSON values."""
+        nobody: Facts = {"rows": None, "counts": {}, "notes": []}
+        return {**nobody, "simulated": True, **self.about(parameters)}
 
 
 def client_columns(
@@ -161,6 +156,79 @@ def check_one_way(parameters: Any, *short: str) -> None:
         raise PydanticCustomError("both", message)
 
 
+def label_text(value: object) -> object:
+    """Return a label's text in a file, also where YAML reads 1 or true."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    integral = isinstance(value, float) and value.is_integer()
+    return f"{value:.0f}" if integral else str(value) if value is not None else None
+
+
+LabelText = Annotated[
+    str,
+    BeforeValidator(label_text, str | int | float | bool),  # what a schema accepts
+    Field(min_length=1),
+]
+
+
+class Labelled(Strict):
+    """Label settings of ``source:``: ``positive``, or the list ``classes``.
+
+    With ``positive`` there are two, and the file says what the other one is.
+    """
+
+    positive: LabelText | None = None
+    classes: (
+        Annotated[tuple[LabelText, ...], EXPLICIT_CLASSES, DISTINCT_CLASSES] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _check_one_way(self) -> Labelled:
+        check_one_way(self, "positive")
+        if self.positive is None and self.classes is None:
+            message = "name the classes, or the positive one of two"
+            raise PydanticCustomError("missing", message)
+        return self
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Return the place of each class that is listed."""
+        return {name: place for place, name in enumerate(self.classes or ())}
+
+    @property
+    def unlisted_text(self) -> str:
+        """Return the words for a label that is not listed."""
+        return f"is none of the classes {', '.join(self.classes or ())}"
+
+
+def listed_classes(parameters: Labelled) -> Classes | None:
+    """Return the listed classes; None: the file names the second."""
+    return Classes(parameters.classes) if parameters.classes else None
+
+
+def resolve_classes(
+    violations: Violations, column: str, texts: Collection[str], parameters: Labelled
+) -> tuple[str, ...]:
+    """Return the classes, negative first where there are two that are not listed.
+
+    Raises:
+        UserError: everything that is wrong so far, or labels ``texts`` that are not
+            two, one of them positive.
+    """
+    positive = parameters.positive
+    if positive is not None and (len(texts) != 2 or positive not in texts):
+        near = next((k for k in texts if k.lower() == positive.lower()), positive)
+        cure = [f'so write positive: "{near}", in quotes'] * (near != positive)
+        if len(texts) > 2:
+            cure = ["with more than two, write classes: [a, b, c] instead of positive"]
+        what = f"column {column!r} needs two labels, one of them {positive!r}; it has"
+        violations.add(what, max(len(texts), 1), [*map(repr, sorted(texts)), *cure])
+    violations.check()
+    if positive is None:
+        return parameters.classes or ()
+    return next(name for name in texts if name != positive), positive
+
+
 @dataclass(frozen=True)
 class Feature:
     """One feature of a table, with bounds that are known without any record.
@@ -205,6 +273,13 @@ class Feature:
         }
 
 
+def feature_facts(features: Sequence[Feature]) -> Facts:
+    """Return features as public metadata: their places are the grid."""
+    n = len(features)
+    space = {"grid": list(range(n)), "domain": [0, n - 1], "unit": "feature"}
+    return space | {"features": [feature.to_json() for feature in features]}
+
+
 def category_feature(name: str, categories: Collection[str], why: str) -> Feature:
     """Return a feature of text ``categories``, coded 0..k-1 in alphabetical order."""
     texts = tuple(sorted(categories))
@@ -219,171 +294,3 @@ def indicator_features(feature: Feature) -> tuple[Feature, ...]:
         Feature(f"{feature.name} = {text}", "0 or 1", 0, 1, feature.why, integral=True)
         for text in feature.categories
     )
-
-
-# Says of each cell of a column whether it may stand there.
-Rule = Callable[[Any], Any]
-MISSING = "columns that are missing"
-UNEXPECTED = "columns that are not expected"
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A violated rule of a cell or, without a ``line``, of a column."""
-
-    rule: str
-    column: str
-    line: int | None = None
-    value: Any = None
-
-
-def find_violations(
-    frame: pd.DataFrame,
-    rules: Mapping[str, Mapping[str, Rule]],
-    ignored: Collection[str] = (),
-) -> list[Violation]:
-    """Return the violations of the columns' ``rules``, by line, columns last.
-
-    A line is the row's index. Columns beside those of ``rules`` and ``ignored`` are not
-    expected.
-    """
-    wanted = [*rules, *ignored]
-    strange = [Violation(UNEXPECTED, str(name)) for name in frame if name not in wanted]
-    missing = [Violation(MISSING, name) for name in wanted if name not in frame]
-    violations = []
-    for name in (name for name in rules if name in frame):
-        cells = frame[name]
-        for rule, holds in rules[name].items():
-            wrong = cells[~holds(cells).astype(bool)].items()
-            violations += [Violation(rule, name, int(str(at)), x) for at, x in wrong]
-    violations.sort(key=lambda violation: violation.line or 0)
-    return [*violations, *strange, *missing]
-
-
-EXAMPLES = 10
-LONGEST = 40
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-
-Record = tuple[int, list[str]]  # the line on which a row ends, its fields
-Range = tuple[float, float]
-
-
-def parse_records(data: bytes, separator: str) -> list[Record]:
-    """Return the rows of ``data`` with their line numbers, empty last lines left out.
-
-    Raises:
-        UserError: no UTF-8, a quotation without end, or no row.
-    """
-    text = io.StringIO(_decode(data), newline="")
-    reader = csv.reader(text, delimiter=separator, strict=True)
-    try:
-        rows = [(reader.line_num, fields) for fields in reader]
-    except csv.Error as error:
-        raise UserError(f"line {reader.line_num}: {error}.") from error
-    while rows and not rows[-1][1]:
-        rows.pop()
-    if not rows:
-        raise UserError("it has no row.")
-    return rows
-
-
-def check_names(names: Sequence[str], separator: str) -> None:
-    """Raise a UserError if a header has one field only, or one name twice."""
-    if len(names) == 1:
-        raise UserError(
-            f"its header is one field, {_quote(names[0])}; fields are separated by"
-            f" {separator!r}."
-        )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"its header has more than one column {', '.join(twice)}.")
-
-
-def check_lengths(rows: Iterable[Record], n: int, separator: str) -> None:
-    """Raise a UserError that lists the rows without exactly ``n`` fields."""
-    lengths = [(line, len(fields)) for line, fields in rows]
-    wrong = [f"line {line} has {length}" for line, length in lengths if length != n]
-    if wrong:
-        raise UserError(
-            f"rows without {n} fields separated by {separator!r}:"
-            f" {_join_examples(wrong)}."
-        )
-
-
-def encode_cells(
-    cells: pd.Series[str], feature: Feature, marks: Collection[str]
-) -> pd.Series[float]:
-    """Return the numbers or category codes of cells, NaN for any other text."""
-    if feature.categories:
-        codes = {text: float(code) for code, text in enumerate(feature.categories)}
-        return cells.map(codes).astype("float64")
-    numbers = cells.where(_is_written(cells) & ~cells.isin(list(marks)))
-    return numbers.map(float).astype("float64")
-
-
-def cell_rules(
-    feature: Feature, marks: Collection[str], possible: Range | None
-) -> dict[str, Rule]:
-    """Return the rules of a feature's cells, by the words that deny them."""
-    if feature.categories:
-        return one_of_rule(feature.categories, marks)
-
-    def is_possible(cells: pd.Series[str]) -> pd.Series[bool]:
-        values = encode_cells(cells, feature, marks)
-        absent = values.isna() | values.isin(feature.missing)
-        inside = values.between(*possible) if possible else np.isfinite(values)
-        return absent | inside
-
-    def is_integral(cells: pd.Series[str]) -> pd.Series[bool]:
-        values = encode_cells(cells, feature, marks)
-        return values.isna() | np.isinf(values) | (values % 1 == 0)
-
-    outside = "impossible (outside {:g} to {:g})".format(*possible) if possible else ""
-    checks: dict[str, Rule] = {
-        "not a number": lambda cells: _is_written(cells) | cells.isin(list(marks)),
-        outside or "infinite": is_possible,
-    }
-    return checks | ({"not a whole number": is_integral} if feature.integral else {})
-
-
-def one_of_rule(
-    allowed: Collection[str], marks: Collection[str] = ()
-) -> dict[str, Rule]:
-    """Return the rule that a cell is an ``allowed`` text or a missing mark."""
-    accepted = [*allowed, *marks]
-    return {f"not one of {', '.join(allowed)}": lambda cells: cells.isin(accepted)}
-
-
-def format_violations(violations: Iterable[Violation]) -> str:
-    """Return the violations as text: a line a kind, with examples."""
-    kinds: dict[str, list[str]] = {}
-    for violation in violations:
-        kind, example = violation.rule, str(violation.column)
-        if violation.line is not None:
-            kind = f"{violation.column}, {violation.rule}"
-            example = f"line {violation.line} {_quote(str(violation.value))}"
-        kinds.setdefault(kind, []).append(example)
-    lines = [f"- {kind}: {_join_examples(some)}" for kind, some in kinds.items()]
-    return "\n".join(["wrong table:", *lines])
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UserError(f"line {line} is no UTF-8 text: {error.reason}.") from error
-
-
-def _is_written(cells: pd.Series[str]) -> pd.Series[bool]:
-    return cells.str.fullmatch(_NUMBER)
-
-
-def _join_examples(examples: Sequence[str]) -> str:
-    more = len(examples) - EXAMPLES
-    tail = f", and {more} more" if more > 0 else ""
-    return f"{len(examples)} ({', '.join(examples[:EXAMPLES])}{tail})"
-
-
-def _quote(text: str) -> str:
-    return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")

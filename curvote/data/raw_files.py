@@ -309,16 +309,21 @@ def raw_folder(project_root: Path) -> Path:
     return project_root / "data" / "raw"
 
 
-def digest(path: Path) -> str:
-    """Return the SHA-256 of the decompressed bytes of ``path``."""
+def stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes with the file at ``path``: its size and times; () if none."""
+    if not path.exists():
+        return ()
     stat = path.stat()
-    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    return _cached_digest(path, stamp)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered."""
+    return _cached_digest(path, stamp(path))
 
 
 @lru_cache
 def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
-    """Return the digest, memoised by file size and times."""
     total = hashlib.sha256()
     for block in blocks(path):
         total.update(block)

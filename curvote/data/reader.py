@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -12,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
+from curvote.base.table_file import MAX_LISTED
 from curvote.chain.settings import Strict
 from curvote.data import columns as frames
 from curvote.data import raw_files
-from curvote.data.columns import ClientColumns, Feature, Paths, find_violations
+from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import read
 
 if TYPE_CHECKING:
@@ -29,21 +32,17 @@ class TableCounts:
     """Public counts of a table.
 
     ``rows`` and ``distinct`` count the whole file, ``missing`` the missing values of
-    each feature after the duplicates policy.
+    each feature after the duplicates policy, ``counts`` the clients of each class.
     """
 
     rows: int
     distinct: int
     missing: dict[str, int]
-
-    def by_class(self, classes: Sequence[str]) -> list[int]:
-        """Return how many clients each class has."""
-        raise NotImplementedError
+    counts: list[int]
 
 
 Duplicates = Literal["distinct", "keep"]
 Missing = Literal["centre", "drop", "keep"]
-Limits = Mapping[str, frames.Range]
 
 _REPEATS = {
     "distinct": "{} of {} rows repeat an earlier one and were left out.",
@@ -71,7 +70,10 @@ class TableSchema:
     ``labels`` maps the publisher's label texts to their places in ``classes``, the
     words for reports (negative, positive where there are two). ``ignored`` columns are
     dropped. ``marks`` are texts that mean "missing". ``order`` names all columns of a
-    file without header (default: the features, then the label).
+    file without header (default: the features, then the label). ``possible`` is what
+    can be in each feature, wider than its public bounds: a value beyond those is
+    clipped later, an impossible one is a violation. Without an entry, every finite
+    number is possible.
     """
 
     features: tuple[Feature, ...]
@@ -83,16 +85,12 @@ class TableSchema:
     header: bool = True
     separator: str = ","
     order: tuple[str, ...] = ()
+    possible: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Return the names of the features."""
         return [feature.name for feature in self.features]
-
-    @property
-    def limits(self) -> Limits:
-        """Return the bounds of the features as limits of what is possible."""
-        return {x.name: (x.lower, x.upper) for x in self.features}
 
     @property
     def columns(self) -> list[str]:
@@ -111,13 +109,16 @@ class PreparedTable(TableCounts):
     features: NDArray[np.float64]
     labels: NDArray[np.int64]
 
-    def by_class(self, classes: Sequence[str]) -> list[int]:
-        """Return how many clients each class has."""
-        return frames.class_counts(self.labels, classes)
-
     def columns(self) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
         return frames.client_columns(self.features, self.labels, self.ids)
+
+
+_MOST_LETTERS = 40  # of a cell that is shown
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+MISSING = "columns that are missing"
+UNEXPECTED = "columns that are not expected"
+Rules = Mapping[str, Any]  # the words that deny cells, and a mask of those (n,)
 
 
 def parse_table(data: bytes, schema: TableSchema) -> pd.DataFrame:
@@ -128,41 +129,133 @@ def parse_table(data: bytes, schema: TableSchema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = frames.parse_records(data, schema.separator)
+    try:
+        text = io.StringIO(data.decode("utf-8-sig"), newline="")
+        reader = csv.reader(text, delimiter=schema.separator, strict=True)
+        rows = [(reader.line_num, fields) for fields in reader]
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"line {line} is no UTF-8 text: {error.reason}.") from error
+    except csv.Error as error:
+        raise UserError(f"line {reader.line_num}: {error}.") from error
+    while rows and not rows[-1][1]:
+        rows.pop()
+    if not rows:
+        raise UserError("it has no row.")
     names = rows.pop(0)[1] if schema.header else schema.columns
-    frames.check_names(names, schema.separator)
-    frames.check_lengths(rows, len(names), schema.separator)
+    if len(names) == 1:
+        raise UserError(
+            f"its header is one field, {_quote(names[0])}; fields are separated by"
+            f" {schema.separator!r}."
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"its header has more than one column {', '.join(twice)}.")
+    n = len(names)
+    wrong = [f"line {at} has {len(row)}" for at, row in rows if len(row) != n]
+    if wrong:
+        raise UserError(
+            f"rows without {n} fields separated by {schema.separator!r}:"
+            f" {_join_examples(wrong)}."
+        )
     lines = pd.Index([line for line, _ in rows], dtype="int64", name="line")
     texts = [fields for _, fields in rows]
     return pd.DataFrame(texts, columns=list(names), index=lines, dtype=str)
 
 
-def check_table(
-    frame: pd.DataFrame, schema: TableSchema, allowed: Limits
-) -> pd.DataFrame:
+def check_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Return features as float64 (NaN = missing) and the label's class index.
-
-    ``allowed`` are the limits of what is possible in each feature, wider than its
-    public bounds: a value beyond the bounds is clipped later, an impossible one is a
-    violation. Without an entry, every finite number is possible.
 
     Raises:
         UserError: all violations at once: each kind with count, lines and examples.
     """
-    rules = {
-        x.name: frames.cell_rules(x, schema.marks, allowed.get(x.name))
-        for x in schema.features
-    }
-    rules[schema.label] = frames.one_of_rule(schema.labels)
-    violations = find_violations(frame, rules, schema.ignored)
-    if violations:
-        raise UserError(frames.format_violations(violations))
-    columns: dict[str, Any] = {}
-    for feature in schema.features:
-        cells = frame[feature.name]
-        columns[feature.name] = frames.encode_cells(cells, feature, schema.marks)
-    columns[schema.label] = frame[schema.label].map(dict(schema.labels)).astype("int64")
-    return type(frame)(columns)
+    values, label = {}, schema.label
+    wrong: dict[str, Rules] = {name: {} for name in (*schema.names, label)}
+    for feature in (x for x in schema.features if x.name in frame):
+        checked = _check_cells(frame[feature.name], feature, schema)
+        values[feature.name], wrong[feature.name] = checked
+    if label in frame:
+        unknown = ~frame[label].isin([*schema.labels])
+        wrong[label] = {f"not one of {', '.join(schema.labels)}": unknown}
+    kinds: dict[str, list[str]] = {}
+    for violation in list_violations(frame, wrong, schema.ignored):
+        kind, example = violation.rule, str(violation.column)
+        if violation.line is not None:
+            kind = f"{violation.column}, {violation.rule}"
+            example = f"line {violation.line} {_quote(str(violation.value))}"
+        kinds.setdefault(kind, []).append(example)
+    if kinds:
+        lines = [f"- {kind}: {_join_examples(some)}" for kind, some in kinds.items()]
+        raise UserError("\n".join(["wrong table:", *lines]))
+    places = frame[label].map(dict(schema.labels)).astype("int64")
+    return type(frame)({**values, label: places})
+
+
+def _check_cells(
+    cells: pd.Series[str], feature: Feature, schema: TableSchema
+) -> tuple[pd.Series[float], Rules]:
+    """Return the numbers or category codes of cells, NaN for others; and the wrong."""
+    marked, categories = cells.isin([*schema.marks]), feature.categories
+    if categories:
+        codes = {text: float(code) for code, text in enumerate(categories)}
+        unknown = ~(cells.isin([*categories]) | marked)
+        return cells.map(codes).astype("float64"), {
+            f"not one of {', '.join(categories)}": unknown
+        }
+    written = cells.str.fullmatch(_NUMBER)
+    values = cells.where(written & ~marked).map(float).astype("float64")
+    absent = values.isna() | values.isin(feature.missing)
+    inside: Any = np.isfinite(values)
+    words = "infinite"
+    if limits := schema.possible.get(feature.name):
+        inside = values.between(*limits)
+        words = "impossible (outside {:g} to {:g})".format(*limits)
+    wrong = {"not a number": ~(written | marked), words: ~(absent | inside)}
+    if feature.integral:
+        integral = values.isna() | np.isinf(values) | (values % 1 == 0)
+        wrong["not a whole number"] = ~integral
+    return values, wrong
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A violated rule of a cell or, without a ``line``, of a column."""
+
+    rule: str
+    column: str
+    line: int | None = None
+    value: Any = None
+
+
+def list_violations(
+    frame: pd.DataFrame, wrong: Mapping[str, Rules], ignored: Sequence[str] = ()
+) -> list[Violation]:
+    """Return the violations: those of cells by line, then those of columns.
+
+    ``wrong`` are the expected columns, and their cells that violate a rule. A line is
+    the row's index. Columns beside those and the ``ignored`` ones are not expected.
+    """
+    wanted = [*wrong, *ignored]
+    violations = [
+        Violation(rule, name, int(str(line)), cell)
+        for name, rules in wrong.items()
+        for rule, mask in rules.items()
+        for line, cell in frame[name][mask].items()
+    ]
+    violations.sort(key=lambda violation: violation.line or 0)
+    strange = [Violation(UNEXPECTED, str(name)) for name in frame if name not in wanted]
+    missing = [Violation(MISSING, name) for name in wanted if name not in frame]
+    return [*violations, *strange, *missing]
+
+
+def _join_examples(examples: Sequence[str]) -> str:
+    more = len(examples) - MAX_LISTED
+    tail = f", and {more} more" if more > 0 else ""
+    return f"{len(examples)} ({', '.join(examples[:MAX_LISTED])}{tail})"
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}...")
 
 
 def check_counts(labels: Iterable[str], source: Source) -> None:
@@ -194,20 +287,21 @@ def prepare_clients(
     first = ~frame.duplicated().to_numpy()
     chosen = frame[first] if duplicates == "distinct" else frame
     values = chosen[schema.names].to_numpy(dtype=np.float64)
-    lacking = missing_mask(values, schema)
-    rows = ~lacking.any(axis=1) if missing == "drop" else np.full(len(values), True)
+    lacking, rows, settled = settle_missing(values, schema, missing)
     if missing == "keep":
         empty = np.isnan(values).sum(axis=0).tolist()
         refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
-    if missing == "drop" and lacking.any(axis=1).all():
+    if missing == "drop" and not rows.any():
         raise no_rows_error()
+    labels = chosen[schema.label].to_numpy(dtype=np.int64)[rows]
     return PreparedTable(
         ids=chosen.index.to_numpy(dtype=np.int64)[rows],
-        features=fill_missing(values, lacking, schema, missing)[rows],
-        labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
+        features=settled[rows],
+        labels=labels,
         rows=len(frame),
         distinct=int(first.sum()),
         missing=dict(zip(schema.names, lacking.sum(axis=0).tolist(), strict=True)),
+        counts=frames.class_counts(labels, schema.classes),
     )
 
 
@@ -219,46 +313,40 @@ def facts(
     parameters: TableParameters,
 ) -> dict[str, Any]:
     """Return the public metadata of the clients as plain JSON values."""
-    p = len(schema.features)
     sizes = {"rows": prepared.rows, "distinct": prepared.distinct}
     repeats = prepared.rows - prepared.distinct
     missing = _format_counts(prepared.missing)
     repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
     lacking = _MISSING[parameters.missing].format(missing)
     return frames.facts(
-        prepared.by_class(schema.classes),
+        prepared.counts,
         schema.classes,
         title=title,
-        grid=list(range(p)),
-        domain=[0, p - 1],
-        unit="feature",
         notes=[*notes, *([repeated] * bool(repeats) + [lacking] * bool(missing))],
-        features=[feature.to_json() for feature in schema.features],
         duplicates={"policy": parameters.duplicates, **sizes},
         missing={"policy": parameters.missing, "counts": prepared.missing},
+        **frames.feature_facts(schema.features),
     )
 
 
-def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
-    """Return a mask of the missing values (n, p)."""
-    missing = np.isnan(values)
+def settle_missing(
+    values: NDArray[np.float64], schema: TableSchema, missing: Missing
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+    """Return what is missing (n, p), which rows stay (n,), and the values (n, p).
+
+    Missing values that are not kept have the public centre.
+    """
+    absent = np.isnan(values)
     for column, feature in enumerate(schema.features):
         if feature.missing:
-            missing[:, column] |= np.isin(values[:, column], feature.missing)
-    return missing
-
-
-def fill_missing(
-    values: NDArray[np.float64],
-    lacking: NDArray[np.bool_],
-    schema: TableSchema,
-    missing: Missing,
-) -> NDArray[np.float64]:
-    """Return values (n, p) with the public centre for missing ones not kept."""
-    if missing == "keep" or not lacking.any():
-        return values
-    centres = np.array([feature.middle for feature in schema.features])
-    return np.where(lacking, centres, values)
+            absent[:, column] |= np.isin(values[:, column], feature.missing)
+    stay = np.full(len(values), True)
+    if missing == "drop":
+        stay = np.asarray(~absent.any(axis=1))
+    if missing != "keep" and absent.any():
+        centres = np.array([feature.middle for feature in schema.features])
+        values = np.where(absent, centres, values)
+    return absent, stay, values
 
 
 def no_rows_error() -> UserError:
@@ -293,7 +381,6 @@ class PublishedTable(Generic[P]):
     file: str
     title: str
     schema: TableSchema
-    allowed: Limits
     notes: Sequence[str] = ()
 
     def files(self, parameters: P) -> tuple[str, ...]:
@@ -323,10 +410,8 @@ class PublishedTable(Generic[P]):
 
     def check(self, data: bytes, source: Source) -> None:
         """Raise a UserError unless schema, rows and class counts are as published."""
-        schema = self.layout(source.name)
-        frame = self.parse(data, schema)
-        self.check_frame(frame, schema)
-        check_counts(frame[schema.label], source)
+        frame, _ = self.read(source.name, data)
+        check_counts(frame[self.schema.label], source)
 
     def title_and_notes(self, parameters: P, prepared: PreparedTable) -> TitleAndNotes:
         """Return the title, and the notes of a report beside the policies."""
@@ -336,18 +421,15 @@ class PublishedTable(Generic[P]):
         """Return the schema of a raw file."""
         return self.schema
 
-    def parse(self, data: bytes, schema: TableSchema) -> pd.DataFrame:
-        """Return the text cells of a raw file."""
-        return parse_table(data, schema)
-
-    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-        """Return text cells as numbers, indexed by client_id."""
-        return check_table(frame, schema, self.allowed)
+    def read(self, file: str, data: bytes) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the text cells of a raw file, and its numbers by client_id."""
+        schema = self.layout(file)
+        frame = parse_table(data, schema)
+        return frame, check_table(frame, schema)
 
     def load(self, file: str, path: Path) -> pd.DataFrame:
         """Return the checked table of the raw file at ``path``."""
-        schema = self.layout(file)
-        return self.check_frame(self.parse(read(path), schema), schema)
+        return self.read(file, read(path))[1]
 
     def load_features(self, parameters: P, paths: Paths) -> Coded:
         """Return the checked table, and the schema of its features."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from curvote.base.errors import UserError
 from curvote.data import lookup, raw_files, registry
 from curvote.data.public import phonemes
 from curvote.report import card
+from tests.real_files import needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 PUBLISHED = sorted({source.dataset for source in raw_files.catalogue().values()})
 PARAMETERS = phonemes.Parameters()
 BOUNDS: dict[str, Any] = {"lower": 0.0, "upper": 10.0, "why": "a scale of ten"}
@@ -222,7 +221,7 @@ def test_a_class_without_rows_is_no_fault(
 
 
 @pytest.mark.usefixtures("blank_figures")
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 @pytest.mark.parametrize("name", sorted(set(PUBLISHED) & set(registry.DATASETS)))
 def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     """Its classes count all its clients, and its figure can be drawn."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from curvote.base.errors import UserError
 from curvote.data import raw_files
 from curvote.data.public.published_tables import CHURN
 from curvote.data.raw_files import read
+from tests.real_files import needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 HEADER = ["RowNumber", "CustomerId", "Surname", *CHURN.schema.names, "Exited"]
 INVENTED = "1,990001,Doe,640,Spain,Male,37,4,0,2,1,0,51234.5,0"
 CUSTOMER = dict(zip(HEADER, INVENTED.split(","), strict=True))
@@ -161,7 +160,7 @@ def test_damage_never_becomes_clients(tmp_path: Path, case: str) -> None:
         load({"churn": path})
 
 
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """10000 customers, 2037 leave, 3617 have a balance of 0; nothing repeats."""
     found = raw_files.locate(tmp_path, "churn", download=False)

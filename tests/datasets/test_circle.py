@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.stats import chisquare, norm
 
 from curvote.data import lookup
@@ -98,21 +97,3 @@ def test_the_regression_functions_are_known_of_this_source_only() -> None:
     parameters = records.CIRCLE.Parameters.model_validate(source)
     assert np.array_equal(known(x), records.CIRCLE.eta(parameters, x))
     assert lookup.eta({"name": "zip"}) is None
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"n_classes": 1},
-        {"n_classes": 2.5},
-        {"sigma": 0},
-        {"sigma": "1/K"},
-        {"sigma": np.nan},
-        {"shares": "some"},
-        {"n": 5},
-    ],
-)
-def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    """Two classes or more, a positive spread, known shares, nothing else."""
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        records.CIRCLE.Parameters.model_validate(wrong)

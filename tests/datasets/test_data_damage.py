@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,11 +13,8 @@ from tests import damaged_copies as copies
 from tests import plain
 from tests.damaged_copies import KINDS, ROWS, Kind
 from tests.phoneme_file import sha256
+from tests.real_files import MIRROR, needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
-real = pytest.mark.skipif(
-    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR is not set"
-)
 FIELDS = {"churn": 14, "stroke": 12, "heart": 14}
 
 Damage = Callable[[bytes, Kind], bytes]
@@ -177,7 +173,7 @@ def test_the_undamaged_table_is_used(root: Path, name: str) -> None:
     assert found.origin == "invented"
 
 
-@real
+@needs_mirror
 @pytest.mark.parametrize("damage", WORDS, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_damaged_copy_of_the_real_table_is_refused(
@@ -214,7 +210,7 @@ def test_a_damaged_transport_file_is_refused(root: Path, damage: str) -> None:
     check_hdl(root, original, ROWS, damage)
 
 
-@real
+@needs_mirror
 @pytest.mark.parametrize("damage", HDL_DAMAGES)
 def test_a_damaged_copy_of_the_real_hdl_is_refused(root: Path, damage: str) -> None:
     """The published file itself gets the same words."""

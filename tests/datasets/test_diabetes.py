@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
 from curvote.data.public.published_tables import DIABETES, DiabetesParameters
+from tests.real_files import needs_mirror, real
 from tests.tables import source
 
 HEADER = "Id,Pregnancies,Glucose,BloodPressure,SkinThickness,Insulin,BMI,"
@@ -28,10 +27,6 @@ COUNTS = {
     ("pima", "keep"): (768, 268, 768),
     ("pima", "distinct"): (768, 268, 768),
 }
-MIRROR = os.environ.get(raw_files.MIRROR)
-needs_mirror = pytest.mark.skipif(
-    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
-)
 
 
 def made(n: int = 40, seed: int = 1) -> list[list[str]]:
@@ -59,12 +54,6 @@ def written(tmp_path: Path, rows: list[list[str]]) -> dict[str, Path]:
     return {"diabetes": path}
 
 
-def real(parameters: DiabetesParameters) -> dict[str, Path]:
-    """Return the places of the real files."""
-    known = raw_files.catalogue()
-    return {n: Path(str(MIRROR)) / known[n].file for n in DIABETES.files(parameters)}
-
-
 def test_each_variant_has_its_file_and_size() -> None:
     """Sizes follow the published counts; what drops is not known before loading."""
     assert DIABETES.files(DiabetesParameters()) == ("diabetes",)
@@ -75,21 +64,12 @@ def test_each_variant_has_its_file_and_size() -> None:
         assert DIABETES.size(DiabetesParameters(**chosen, missing="drop")) is None
 
 
-@pytest.mark.parametrize(
-    "given", [{"variant": "Pima"}, {"missing": "mean"}, {"name": "pima"}, {"Id": 1}]
-)
-def test_unknown_settings_are_refused(given: dict[str, object]) -> None:
-    """Only variant, duplicates and missing may be set, to what there is."""
-    with pytest.raises(ValidationError, match=next(iter(given))):
-        DiabetesParameters.model_validate(given)
-
-
 def test_public_bounds_name_their_source() -> None:
     """Eight features, each with a reason; zero lies outside where it means missing."""
     assert len(DIABETES.schema.features) == 8
     for feature in DIABETES.schema.features:
         assert len(feature.why) > 20
-        lowest, highest = DIABETES.allowed[feature.name]
+        lowest, highest = DIABETES.schema.possible[feature.name]
         assert lowest <= feature.lower < feature.upper <= highest
         zero = feature.name not in {
             "Pregnancies",
@@ -172,7 +152,7 @@ def test_the_real_files_have_the_published_counts(
 ) -> None:
     """2768 rows are 778 distinct ones; classes and zeros as published."""
     parameters = DiabetesParameters(variant=variant, duplicates=duplicates)
-    paths = real(parameters)
+    paths = real(*DIABETES.files(parameters))
     n, positive, distinct = COUNTS[variant, duplicates]
     facts = DIABETES.facts(parameters, paths)
     found = DIABETES.clients(parameters, paths)
@@ -193,7 +173,7 @@ def test_every_row_of_pima_is_in_the_enlarged_copy() -> None:
         DiabetesParameters(variant=name, missing="keep")
         for name in ("healthcare", "pima")
     ]
-    large, small = (DIABETES.clients(p, real(p)) for p in chosen)
+    large, small = (DIABETES.clients(p, real(*DIABETES.files(p))) for p in chosen)
     rows = [
         {
             (*row, label)
@@ -203,4 +183,5 @@ def test_every_row_of_pima_is_in_the_enlarged_copy() -> None:
     ]
     assert rows[1] < rows[0]
     assert len(rows[1]) == 768
-    assert "All 768 rows of the Pima" in str(DIABETES.facts(chosen[0], real(chosen[0])))
+    facts = DIABETES.facts(chosen[0], real("diabetes"))
+    assert "All 768 rows of the Pima" in str(facts)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import os
 import struct
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
 from curvote.data.public import images
 from curvote.data.public.images import MNIST, ZIP
+from tests.real_files import needs_mirror, real
 
-MIRROR = os.environ.get(raw_files.MIRROR)
-needs_data = pytest.mark.skipif(not MIRROR, reason=f"{raw_files.MIRROR} is not set")
 RNG = np.random.default_rng(1)
 LABELS = np.array([3, 8, 1, 8, 3, 3, 0, 8])
 PIXELS = RNG.integers(0, 256, size=(8, 784), dtype=np.uint8)
@@ -186,24 +183,15 @@ def test_right_files_are_accepted() -> None:
     ZIP.check(zip_text(), source("zip-test"))
 
 
-@pytest.mark.parametrize("wrong", [{"positive": 3}, {"positive": 10}, {"part": "all"}])
-def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
-    """Two different digits and a known part, nothing else."""
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        MNIST.Parameters.model_validate(wrong)
-
-
-@needs_data
+@needs_mirror
 @pytest.mark.parametrize("part", ["train", "test", "both"])
 @pytest.mark.parametrize("module", [MNIST, ZIP])
 def test_published_files_hold_what_is_published(module: object, part: str) -> None:
     """Each file passes its check; the number of clients is the one stated before."""
     parameters = module.Parameters(positive=7, negative=1, part=part)
-    paths = {}
-    for name in module.files(parameters):
-        listed = raw_files.find(name)
-        paths[name] = next(Path(str(MIRROR)).glob(f"{listed.file}*"))
-        module.check(gzip.decompress(paths[name].read_bytes()), listed)
+    paths = real(*module.files(parameters))
+    for name, path in paths.items():
+        module.check(gzip.decompress(path.read_bytes()), raw_files.find(name))
     table = module.clients(parameters, paths)
     assert len(table["curve"]) == module.size(parameters)
     (feature, *_) = module.facts(parameters, paths)["features"]

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.data.simulation import simulated
 
@@ -81,12 +80,3 @@ def test_the_facts_are_plain_and_name_the_arrivals() -> None:
     assert facts["periods"] == 4
     assert len(facts["grid"]) == 9
     assert json.dumps(facts)
-
-
-@pytest.mark.parametrize(
-    "given", [{"periods": 0}, {"turn": 270}, {"turn": np.nan}, {"since": -1}, {"a": 1}]
-)
-def test_impossible_sources_are_refused(given: dict[str, object]) -> None:
-    """At least one arrival, a turn within half a circle, no unknown key."""
-    with pytest.raises(ValidationError):
-        simulated.DRIFTING_CURVES.Parameters.model_validate(given)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
 from curvote.data.public.published_tables import EMPLOYEE, EmployeeParameters
+from tests.real_files import needs_mirror, real
 from tests.tables import source
 
 NAMES = [feature.name for feature in EMPLOYEE.schema.features]
 TEXTS = {f.name: f.categories for f in EMPLOYEE.schema.features if f.categories}
 HEADER = ",".join([*NAMES, "LeaveOrNot"])
-MIRROR = os.environ.get(raw_files.MIRROR)
-needs_mirror = pytest.mark.skipif(
-    not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset"
-)
 
 
 def made(n: int = 40, seed: int = 1) -> list[list[str]]:
@@ -46,11 +41,6 @@ def written(tmp_path: Path, rows: list[list[str]]) -> dict[str, Path]:
     path = tmp_path / "Employee.csv"
     path.write_bytes(text(rows))
     return {"employee": path}
-
-
-def real() -> dict[str, Path]:
-    """Return the place of the real file."""
-    return {"employee": Path(str(MIRROR)) / "Employee.csv"}
 
 
 def test_codes_are_alphabetical(tmp_path: Path) -> None:
@@ -148,19 +138,12 @@ def test_rows_and_classes_must_be_those_published() -> None:
         EMPLOYEE.check(text(rows), known)
 
 
-@pytest.mark.parametrize("given", [{"encoding": "hot"}, {"missing": 0}, {"variant": 1}])
-def test_unknown_settings_are_refused(given: dict[str, object]) -> None:
-    """Only encoding, duplicates and missing may be set, to what there is."""
-    with pytest.raises(ValidationError, match=next(iter(given))):
-        EmployeeParameters.model_validate(given)
-
-
 def test_public_bounds_name_their_source() -> None:
     """Eight features, each with a reason, within what is possible at all."""
     assert len(EMPLOYEE.schema.features) == 8
     for feature in EMPLOYEE.schema.features:
         assert len(feature.why) > 20
-        lowest, highest = EMPLOYEE.allowed.get(
+        lowest, highest = EMPLOYEE.schema.possible.get(
             feature.name, (feature.lower, feature.upper)
         )
         assert lowest <= feature.lower < feature.upper <= highest
@@ -176,18 +159,19 @@ def test_the_real_file_has_the_published_counts(
 ) -> None:
     """4653 rows are 2764 distinct ones; nothing is missing; codes as published."""
     parameters = EmployeeParameters(encoding=encoding, duplicates=duplicates)
-    facts = EMPLOYEE.facts(parameters, real())
-    curves = EMPLOYEE.clients(parameters, real())["curve"]
+    paths = real("employee")
+    facts = EMPLOYEE.facts(parameters, paths)
+    curves = EMPLOYEE.clients(parameters, paths)["curve"]
     assert facts["rows"] == len(curves) == n == EMPLOYEE.size(parameters)
     assert facts["counts"] == {"stays": n - leaves, "leaves": leaves}
     assert facts["duplicates"] == {"policy": duplicates, "rows": 4653, "distinct": 2764}
     assert not any(facts["missing"]["counts"].values())
-    EMPLOYEE.check(real()["employee"].read_bytes(), raw_files.find("employee"))
+    EMPLOYEE.check(paths["employee"].read_bytes(), raw_files.find("employee"))
 
 
 @needs_mirror
 def test_equal_features_with_both_labels_are_as_many_as_stated() -> None:
     """2525 distinct vectors, 239 of them with both labels, as the module says."""
-    found = EMPLOYEE.clients(EmployeeParameters(), real())
+    found = EMPLOYEE.clients(EmployeeParameters(), real("employee"))
     _, counts = np.unique(found["curve"], axis=0, return_counts=True)
     assert (len(counts), (counts == 2).sum(), counts.max()) == (2525, 239, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import lookup, raw_files
 from curvote.data.public import heart
 from curvote.data.raw_files import read
+from tests.real_files import MIRROR
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 COLUMNS = [feature.name for feature in heart.FEATURES] + ["num"]
 INVENTED = "51,1,3,128,241,0,1,139,0,1.4,2,0,3,0"
 PATIENT = dict(zip(COLUMNS, INVENTED.split(","), strict=True))
@@ -185,24 +183,6 @@ def test_an_altered_copy_is_refused(hospital: str, bad: str, message: str) -> No
     with pytest.raises(UserError) as error:
         heart.check(f"{line()}\n{bad}\n".encode(), source)
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"hospitals": []},
-        {"hospitals": ["va", "va"]},
-        {"hospitals": ["budapest"]},
-        {"rule": "some"},
-        {"features": "nine"},
-        {"groups": "speaker"},
-    ],
-)
-def test_a_wrong_configuration_is_refused(said: dict[str, Any]) -> None:
-    """The key that is wrong is named, before any file is read."""
-    with pytest.raises(ValidationError) as error:
-        heart.Parameters.model_validate({"name": "heart"} | said)
-    assert error.value.errors()[0]["loc"][0] in said
 
 
 def test_the_order_of_hospitals_does_not_matter() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ import pytest
 
 from curvote.data import lookup, raw_files
 from curvote.data.public.images import ALL, MNIST, ZIP, ImageSet
-
-MIRROR = os.environ.get(raw_files.MIRROR)
+from tests.real_files import needs_mirror
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar-10", "cifar-100"])
@@ -52,9 +50,7 @@ def test_all_training_images_come_before_the_copy(
     assert raw_files.locate(root, "mnist-train-images") != found
 
 
-@pytest.mark.skipif(
-    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
-)
+@needs_mirror
 @pytest.mark.parametrize("module", [MNIST, ZIP])
 def test_the_real_digits_are_all_there(module: ImageSet, tmp_path: Path) -> None:
     """Ten classes as published, the publisher's parts, and no image in both."""

@@ -9,27 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.base import table_file
 from curvote.base.errors import UserError
-from curvote.data.tables import (
-    cells as arrow_cells,
-)
-from curvote.data.tables import (
-    cells as identifiers,
-)
-from curvote.data.tables import (
-    curves,
-    schema,
-)
+from curvote.data.tables import cells, curves
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write
 
 TABLE = long_file.frame().astype(object)
 
 
-def changed(*cells: tuple[int, str, object]) -> pd.DataFrame:
+def changed(*changes: tuple[int, str, object]) -> pd.DataFrame:
     """Return the table with some cells changed; rows count from 1."""
     table = TABLE.copy()
-    for row, column, value in cells:
+    for row, column, value in changes:
         table.loc[row - 1, column] = value
     return table
 
@@ -87,7 +79,7 @@ def test_at_most_ten_examples_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """The others are counted, also when the file is read a few rows at a time."""
-    monkeypatch.setattr(schema, "_ROWS", rows)
+    monkeypatch.setattr(table_file, "_ROWS", rows)
     (found,) = problems(write(long_file.frame().assign(steps="?"), tmp_path))
     assert found.startswith(f"steps is not a finite number ({len(TABLE)}): row 1 '?',")
     assert found.count("row") == 10
@@ -118,7 +110,7 @@ def test_an_id_that_comes_back_is_refused(
     moved = pd.concat([TABLE.iloc[1:], TABLE.iloc[:1]])
     assert TABLE.loc[0, "who"] == TABLE.loc[1, "who"]
     (found,) = problems(write(moved, tmp_path, "long.csv"))
-    said = f"another client's rows; sort the file by id{arrow_cells.SPELT} (1)"
+    said = f"another client's rows; sort the file by id{cells.SPELT} (1)"
     assert f"comes back after {said}" in found
     assert found.endswith(f"line {len(TABLE) + 1}.")
 
@@ -128,11 +120,11 @@ def test_a_file_sorted_by_time_is_refused_early(
 ) -> None:
     """Not at its end, when the ids of all rows would be in memory."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (100,))
-    monkeypatch.setattr(schema, "_ROWS", 100)
+    monkeypatch.setattr(table_file, "_ROWS", 100)
     seen = []
-    plain = identifiers.Identifiers.add
+    plain = cells.Identifiers.add
     monkeypatch.setattr(
-        identifiers.Identifiers,
+        cells.Identifiers,
         "add",
         lambda self, ids, *more: (seen.append(len(ids)), plain(self, ids, *more)),
     )
@@ -148,9 +140,9 @@ def test_two_texts_with_one_number_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """A digest that is shared is no identity, also between neighbours."""
-    monkeypatch.setattr(schema, "_ROWS", rows)
+    monkeypatch.setattr(table_file, "_ROWS", rows)
     monkeypatch.setattr(
-        arrow_cells, "text_digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
+        cells, "text_digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
     )
     table = long_file.frame()
     named = table.assign(who=table["who"].map(lambda who: f"{who:07d}p"))
@@ -225,7 +217,7 @@ def test_the_file_is_never_all_in_memory(
 ) -> None:
     """Eight times the rows need no more memory, but for the ids."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (2000,))
-    monkeypatch.setattr(schema, "_ROWS", 1000)
+    monkeypatch.setattr(table_file, "_ROWS", 1000)
     peaks = []
     for copies in (1, 8):
         hours = np.tile(np.arange(25), 1000 * copies)

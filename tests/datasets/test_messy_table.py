@@ -159,7 +159,7 @@ def test_a_column_that_names_its_rows_is_proposed_as_id(
 _ENDS_EARLY = """
 import sys
 from pathlib import Path
-from curvote.data.tables.schema import Violations, read_batches
+from curvote.base.table_file import Violations, read_batches
 from curvote.base.errors import UserError
 path = Path(sys.argv[1])
 try:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tracemalloc
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
@@ -23,11 +20,8 @@ from curvote.data.public.nhanes import Parameters
 from curvote.data.raw_files import read
 from tests import nhanes_files, xport_file
 from tests.nhanes_files import SAMPLES, put, week
+from tests.real_files import MIRROR, needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
-real = pytest.mark.skipif(
-    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
-)
 WOMAN = (101.0, 2.0, 40.0, 55.0, 1.0)
 
 
@@ -212,15 +206,6 @@ def test_each_file_is_checked_for_rows_and_people(tmp_path: Path) -> None:
         nhanes.clients(Parameters(), twice)
 
 
-@pytest.mark.parametrize(
-    "given", [{"valid_minutes": 0}, {"valid_hours": 25}, {"days": 8}, {"sex": "male"}]
-)
-def test_wrong_parameters_are_refused(given: dict[str, Any]) -> None:
-    """Rules that no hour, day or week can fulfil, and unknown keys."""
-    with pytest.raises(ValidationError):
-        Parameters.model_validate(given)
-
-
 def test_memory_is_bounded_by_the_file() -> None:
     """Beside the file's bytes a chunk and the wanted hours are held, no more.
 
@@ -244,7 +229,7 @@ def test_memory_is_bounded_by_the_file() -> None:
     assert peak < 40e6
 
 
-@real
+@needs_mirror
 def test_the_published_cohort_lies_between_two_wear_rules() -> None:
     """Women aged 20 or older with HDL: 2410 are published, 64.6 % of them healthy.
 
@@ -272,7 +257,7 @@ def test_the_published_cohort_lies_between_two_wear_rules() -> None:
         assert (women >= nhanes.HEALTHY).mean() == pytest.approx(0.646, abs=0.02)
 
 
-@real
+@needs_mirror
 def test_the_real_files_are_as_listed() -> None:
     """Schema and rows agree; the 405 infants have age 0; ages agree between files."""
     folder = Path(str(MIRROR))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
@@ -18,8 +16,8 @@ from curvote.data.public import nhanes_2003
 from curvote.data.public.nhanes_2003 import BINS, FILE, Parameters
 from curvote.data.raw_files import read
 from tests.nhanes_table import person, text
+from tests.real_files import MIRROR, needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 NO_ACTIVITY = dict.fromkeys(BINS, "")
 
 
@@ -108,16 +106,7 @@ def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
         nhanes_2003.check(data, replace(source, rows=8))
 
 
-@pytest.mark.parametrize(
-    "given", [{"sex": "women"}, {"minimum_age": 29}, {"age": 40}, {"target": "hdl"}]
-)
-def test_wrong_parameters_are_refused(given: dict[str, Any]) -> None:
-    """Unknown sexes and keys, and ages that the table does not have."""
-    with pytest.raises(ValidationError):
-        Parameters(**given)
-
-
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 def test_the_real_table_is_as_described() -> None:
     """5742 adults are complete, 1503 with low HDL; no value leaves its bounds."""
     path = Path(str(MIRROR)) / "nhanes_2003_2006_activity_2h.csv.gz"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
@@ -16,8 +14,7 @@ from curvote.data.public import phonemes
 from curvote.data.raw_files import read
 from curvote.data.simulation import simulated
 from tests.phoneme_file import TEXT, put
-
-MIRROR = os.environ.get(raw_files.MIRROR)
+from tests.real_files import MIRROR, needs_mirror
 
 
 def test_phonemes_become_a_table_of_clients(root: Path) -> None:
@@ -27,8 +24,9 @@ def test_phonemes_become_a_table_of_clients(root: Path) -> None:
     assert table.labels.tolist() == [0, 1] * 4
     assert table.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert table.classes == ("iy", "sh")
-    assert len(table.grid) == 256
-    assert (table.grid[0], table.grid[-1]) == table.domain
+    facts = phonemes.facts(phonemes.Parameters(), {"phonemes": put(root, TEXT)})
+    assert len(facts["grid"]) == 256
+    assert [facts["grid"][0], facts["grid"][-1]] == facts["domain"]
     first = TEXT.split("\n")[4].split(",")
     assert table.curves[0].tolist() == [float(value) for value in first[1:257]]
     assert "4 speakers have up to 2 of these curves" in table.notes[0]
@@ -119,31 +117,6 @@ def test_an_unknown_phoneme_is_refused(
         phonemes.load_curves(put(root, TEXT), names)
 
 
-@pytest.mark.parametrize(
-    ("source", "where"),
-    [
-        ({"positive": "shh"}, "positive"),
-        ({"negative": "sh"}, "negative"),
-        ({"positive": "iy"}, "negative"),
-        ({"classes": ["sh"]}, "classes"),
-        ({"classes": ["sh", "iy", "sh"]}, "classes"),
-        ({"classes": ["sh", "rest"]}, "classes"),
-        ({"classes": ["sh", "iy"], "positive": "sh"}, ""),
-        ({"classes": "all", "negative": "iy"}, ""),
-        ({"classes": "any"}, "classes"),
-        ({"split": "speaker"}, "split"),
-        ({"n": 1}, "n"),
-    ],
-)
-def test_a_configuration_with_wrong_phonemes_is_refused(
-    source: dict[str, object], where: str
-) -> None:
-    """Unknown or equal classes and unknown keys never reach a run."""
-    with pytest.raises(ValidationError) as error:
-        phonemes.Parameters.model_validate({"name": "phonemes"} | source)
-    assert (*error.value.errors()[0]["loc"], "")[0] == where
-
-
 def test_the_number_of_clients_is_known_without_a_file() -> None:
     """A plan can refuse more clients than there are before it loads anything."""
     assert phonemes.size(phonemes.Parameters()) == 872 + 1163
@@ -152,7 +125,7 @@ def test_the_number_of_clients_is_known_without_a_file() -> None:
     assert simulated.CURVES.size(simulated.CURVES.Parameters()) is None
 
 
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 def test_the_real_phonemes_are_as_published(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

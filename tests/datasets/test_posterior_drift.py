@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.data import lookup
 from curvote.data.simulation import records
@@ -109,24 +108,3 @@ def test_sources_are_clearer_the_smaller_gamma_is() -> None:
     for one, other in pairwise(curves):
         assert (np.abs(one) >= np.abs(other)).all()
         assert (np.sign(one) == np.sign(other)).all()
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({}, "give n"),
-        ({"n": 5, "total": 5}, "give n"),
-        ({"total": 3, "m": 3}, "leave none"),
-        ({"n": 0}, "greater than or equal to 1"),
-        ({"n": 5, "m": -1}, "greater than or equal to 0"),
-        ({"n": 5, "gamma": 0}, "greater than 0"),
-        ({"n": 5, "gamma": float("inf")}, "finite"),
-        ({"n": 5, "gamma": float("nan")}, "finite|greater than 0"),
-    ],
-)
-def test_a_wrong_configuration_is_refused(said: dict[str, Any], message: str) -> None:
-    """Sizes and the exponent must make sense together."""
-    with pytest.raises(ValidationError, match=message):
-        records.POSTERIOR_DRIFT.Parameters.model_validate(
-            {"name": "posterior_drift"} | said
-        )

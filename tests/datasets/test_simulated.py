@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.special import expit
 
 from curvote.data.simulation import simulated
@@ -163,23 +162,3 @@ def test_facts_state_a_law_of_ones_own() -> None:
         simulated.CURVES.Parameters()
     )
     assert simulated.CURVES.facts(spelt)["notes"] == []
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"slope": [1.0] * 51}, "at most 50 items"),
-        ({"slope": [1, math.inf]}, "finite number"),
-        ({"slope": [math.nan]}, "finite number"),
-        ({"slope": [1e300]}, "less than or equal to 1000000"),
-        ({"slope": "decayed"}, "should be 'decaying'"),
-        ({"slope": 8}, "valid tuple"),
-        ({"intercept": math.inf}, "finite number"),
-        ({"intercept": math.nan}, "finite number"),
-    ],
-)
-def test_a_law_that_is_none_is_refused(said: dict[str, Any], message: str) -> None:
-    """One message each, about what was meant: a word or a list."""
-    with pytest.raises(ValidationError, match=message) as refused:
-        simulated.CURVES.Parameters.model_validate(said)
-    assert refused.value.error_count() == 1

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
 from curvote.data.public.published_tables import STROKE
 from curvote.data.raw_files import read
+from tests.real_files import needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 HEADER = ["id", *STROKE.schema.names, "stroke"]
 INVENTED = "7,Male,54,0,1,Yes,Private,Rural,101.5,27.3,smokes,0"
 PERSON = dict(zip(HEADER, INVENTED.split(","), strict=True))
@@ -146,14 +144,7 @@ def test_only_the_body_mass_index_may_have_a_gap() -> None:
         STROKE.check(text(line()).replace("bmi", "BMI").encode(), source)
 
 
-def test_a_wrong_configuration_is_refused() -> None:
-    """Unknown keys and policies never reach a run."""
-    for said in ({"missing": "mean"}, {"duplicates": "drop"}, {"groups": "id"}):
-        with pytest.raises(ValidationError):
-            STROKE.Parameters.model_validate(said)
-
-
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """5110 persons, 249 strokes, 201 without BMI, 1544 unknown smokers, one Other."""
     found = raw_files.locate(tmp_path, "stroke", download=False)

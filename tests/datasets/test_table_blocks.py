@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curvote.base import table_file
 from curvote.base.errors import UserError
-from curvote.data.tables import schema, table
+from curvote.data.tables import table
 from curvote.data.tables.cells import RepeatedRows
 
 POLICIES = [(d, m) for d in ("distinct", "keep") for m in ("centre", "drop")]
@@ -60,7 +61,7 @@ def test_blocks_change_nothing(
         return [facts, {name: own.tolist() for name, own in found.items()}]
 
     whole = everything()
-    monkeypatch.setattr(schema, "_ROWS", 3)
+    monkeypatch.setattr(table_file, "_ROWS", 3)
     monkeypatch.setattr(table, "CLIENTS", 2)
     assert everything() == whole
     assert all(len(p["label"]) <= 2 for p in table.pieces(asked, paths))
@@ -70,7 +71,7 @@ def test_rows_are_numbered_through_all_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong is counted and shown as for one block."""
-    monkeypatch.setattr(schema, "_ROWS", 3)
+    monkeypatch.setattr(table_file, "_ROWS", 3)
     people = [f"p{i}" for i in range(8)] + ["p0", None]
     paths = write(tmp_path, person=people, town=["york"] * 7 + ["leeds"] + 2 * ["bath"])
     with pytest.raises(UserError) as error:

@@ -220,20 +220,3 @@ def test_remote_curves_have_listed_classes() -> None:
         == ["a", "b"]
     )
     assert lookup.classes(AWAY | {"classes": ["a", "b", "c"]}) == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"classes": "all"}, "is not public"),
-        ({"classes": ["a"]}, "two or more"),
-        ({"negative": "a"}, "name the classes, or negative and positive"),
-        ({"negative": "a", "positive": "a"}, "must differ"),
-        ({"classes": ["a", "b"], "negative": "a"}, "give classes, or"),
-        ({}, "name the classes"),
-    ],
-)
-def test_remote_classes_are_stated_once(said: dict[str, Any], message: str) -> None:
-    """By one of the two ways."""
-    with pytest.raises(ValidationError, match=message):
-        remote.CURVES.Parameters.model_validate(AWAY | said)

@@ -14,7 +14,7 @@ from curvote.data import reader
 from curvote.data.columns import Feature
 from curvote.data.reader import PublishedTable
 from tests import tables
-from tests.tables import LIMITS, SCHEMA
+from tests.tables import SCHEMA
 
 BROKEN = {  # column, cell -> the words for it
     (1, "heavy"): "Weight, not a number",
@@ -31,12 +31,12 @@ BROKEN = {  # column, cell -> the words for it
 
 
 class Invented(PublishedTable[reader.TableParameters]):
-    schema, allowed = SCHEMA, LIMITS
+    schema = SCHEMA
 
 
 def read(data: bytes, schema: reader.TableSchema = SCHEMA) -> pd.DataFrame:
     """Return the checked table."""
-    return reader.check_table(reader.parse_table(data, schema), schema, LIMITS)
+    return reader.check_table(reader.parse_table(data, schema), schema)
 
 
 def refusal(data: bytes, schema: reader.TableSchema = SCHEMA) -> str:

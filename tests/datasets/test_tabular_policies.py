@@ -9,14 +9,13 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from curvote.base.errors import UserError
 from curvote.data import reader
 from curvote.data.public.published_tables import one_hot
 from curvote.data.reader import Duplicates, Missing, PreparedTable, TableParameters
 from tests import tables
-from tests.tables import LIMITS, SCHEMA
+from tests.tables import SCHEMA
 
 POLICIES = list(product(get_args(Duplicates), get_args(Missing)))
 CENTRES = np.array([70.0, 1.0, 5.0])
@@ -25,7 +24,7 @@ CENTRES = np.array([70.0, 1.0, 5.0])
 def table(n: int = 60, seed: int = 1, *, gaps: bool = True) -> pd.DataFrame:
     """Return a checked table with repeats, and with numbers that mean missing."""
     data = tables.text(tables.rows(n, seed, gaps=gaps))
-    return reader.check_table(reader.parse_table(data, SCHEMA), SCHEMA, LIMITS)
+    return reader.check_table(reader.parse_table(data, SCHEMA), SCHEMA)
 
 
 def prepared(
@@ -187,10 +186,3 @@ def test_one_hot_spreads_each_category_and_nothing_else() -> None:
     others = ["Weight", "Visits", "Ill"]
     assert wide[others].equals(frame[others])
     assert wide.duplicated().equals(frame.duplicated())
-
-
-@pytest.mark.parametrize("key", ["duplicates", "missing", "typo"])
-def test_parameters_know_their_policies_only(key: str) -> None:
-    """Anything else is refused by name."""
-    with pytest.raises(ValidationError, match=key):
-        TableParameters.model_validate({key: "mean"})

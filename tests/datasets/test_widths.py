@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 
 from curvote.data import lookup, raw_files, registry
 from tests import long_file, nhanes_files
+from tests.real_files import needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 TABLE = {
     "path": "people.csv",
     "label": "ill",
@@ -139,9 +138,7 @@ def test_it_is_that_of_the_hours_of_a_day(tmp_path: Path) -> None:
     assert width("nhanes", {}) == found("nhanes", {}, paths)
 
 
-@pytest.mark.skipif(
-    not MIRROR, reason=f"needs the real files: {raw_files.MIRROR} unset"
-)
+@needs_mirror
 @of(PUBLISHED)
 def test_it_is_that_of_published_files(
     tmp_path: Path, name: str, said: dict[str, Any]

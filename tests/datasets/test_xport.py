@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.base.errors import UserError
-from curvote.data import raw_files
 from curvote.data.public import nhanes
 from curvote.data.public.nhanes import Column
 from tests import xport_file
+from tests.real_files import MIRROR, needs_mirror
 
-MIRROR = os.environ.get(raw_files.MIRROR)
 SEQN = Column("SEQN", integral=True)
 VALUE = Column("VALUE", missing=True)
 TEXT = Column("TEXT", missing=True)
@@ -156,7 +154,7 @@ def test_rows_count_on_over_chunks() -> None:
         list(nhanes.read_chunks(xport_file.file(columns), [Column("A", 0)], 8))
 
 
-@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+@needs_mirror
 def test_the_writer_writes_what_sas_writes() -> None:
     """The tests' own files have the very bytes of the published HDL_H.XPT."""
     published = (Path(str(MIRROR)) / "HDL_H.XPT").read_bytes()

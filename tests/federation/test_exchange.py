@@ -126,7 +126,8 @@ def test_publishing_is_repeated_after_a_kill(tmp_path: Path) -> None:
 
 def phonemes_elsewhere(table: phonemes.ClientTable, roles: Roles) -> dict[str, object]:
     """Return the pipeline of a server that knows nothing but volunteers' curves."""
-    basis = projection("fourier", 5, table.grid, order=4)
+    grid = np.linspace(*phonemes.DOMAIN, phonemes.POINTS)
+    basis = projection("fourier", 5, grid, order=4)
     centre, scale = volunteer_constants(basis.apply(table.curves[roles["public"]]))
     constants = {"centre": centre.tolist(), "scale": scale.tolist()}
     source = {"name": "remote", "points": 256, "domain": [0.0, 8.0], "unit": "kHz"}

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from curvote.base.errors import UserError
+from curvote.base.table_file import Violations
 from curvote.data.lookup import resolve_source
-from curvote.data.tables.schema import Violations
 from curvote.flows import lines
 from curvote.flows.environment import RUNNER_VARIABLE, SERVED_VARIABLE, process_tag
 from curvote.flows.flow import failure_reason

@@ -19,7 +19,7 @@ from curvote.cli.client import answer
 from curvote.cli.client.answer import AnsweringOwner, errors_in_file
 from curvote.client import consent
 from curvote.client import table as forms
-from curvote.client.table import Form, TableLabels
+from curvote.client.table import Form, TableRecords
 from curvote.ledger import book, places, register, session
 from curvote.ledger.account import Account, refuse_new_ids
 from curvote.messages.answer import answer_about_record, describe_answer
@@ -85,7 +85,7 @@ class TableAnswers:
     """
 
     task: AnyTask
-    labels: TableLabels
+    labels: TableRecords
     answers: Sequence[session.Answer]
     released_earlier: int
     without_row: int
@@ -141,7 +141,7 @@ def answer_table(
         if answers.answers:
             about = answers.about(ledger, account)
             if not new_people:
-                refuse_new_ids(ledger, labels.records)
+                refuse_new_ids(ledger, labels.ids)
             settle = owner.agree(answers, about, task, questions.server).write
         session.release_messages(
             answers.answers,
@@ -151,7 +151,7 @@ def answer_table(
             seal_to=questions.seal_to,
             settle=settle,
         )
-        account_after = Account.from_ledger(ledger).about(ledger, labels.records)
+        account_after = Account.from_ledger(ledger).about(ledger, labels.ids)
     budget, (left_epsilon, left_delta) = task.cost(), account_after.remaining()
     return {
         "message": task.asks,
@@ -174,11 +174,11 @@ def _prepare_answers(
     owner: AnsweringOwner,
     ledger: book.Ledger,
     questions: TableQuestions,
-    labels: TableLabels,
+    labels: TableRecords,
 ) -> TableAnswers:
-    invited = [(name, questions.invitations.get(name)) for name in labels.records]
+    invited = [(name, questions.invitations.get(name)) for name in labels.ids]
     answers, before, entropy = [], 0, SystemEntropy()
-    for (name, invitation), place in zip(invited, labels.places.tolist(), strict=True):
+    for (name, invitation), place in zip(invited, labels.codes.tolist(), strict=True):
         if invitation is None:
             continue
         last_number = session.latest_number(ledger, questions.task, name)

@@ -137,14 +137,14 @@ def _predict_table(path: Path, model: Any) -> pd.DataFrame:
 
     form = getattr(model, "form", None)
     frame = form.file(path) if form else table_file.read_table(path)
-    problems = table_file.Problems(path)
+    problems = table_file.Violations(path)
     if not len(frame):
-        problems.add("it has no row")
+        problems.note("it has no row")
     if COLUMN in frame:
-        problems.add(f"it has a column {COLUMN!r} already")
+        problems.note(f"it has a column {COLUMN!r} already")
     raw = form and ({*form.raw} <= {*frame} or not {*model.columns} <= {*frame})
     wanted = form.raw if form and raw else model.columns
-    table_file.note_missing_columns(frame, wanted, problems)
+    problems.note_columns([*map(str, frame)], wanted)
     inputs = frame
     if not raw:  # the numbers of the model itself
         present = [name for name in wanted if list(frame).count(name) == 1]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
@@ -25,7 +24,6 @@ from curvote.data.raw_files import Source, read
 SIDE = 32
 PLANES = ("red", "green", "blue")
 _BYTES = SIDE**2 * len(PLANES)
-FIRST_TEST_ID = 50_000  # the publisher has so many training images
 _SIXTHS = {"train": 5, "test": 1}  # of each class
 
 
@@ -38,6 +36,7 @@ class _Archive(ImageSet):
 
     side, planes = SIDE, PLANES
     lower, upper, why = 0, 255, "one byte a colour of a pixel"
+    trained = 50_000
     source: str
     listed: str
     train: tuple[str, ...]
@@ -67,16 +66,11 @@ class _Archive(ImageSet):
     def read(self, parameters: Any, part: Part, paths: Paths) -> Images:
         names = self.train if part == "train" else self.test
         files = _extract_files(read(paths[self.source]), names)
-        records = (self._parse_records(files[x], x) for x in names)
-        pixels, labels = zip(*records, strict=True)
-        first = FIRST_TEST_ID if part == "test" else 0
-        classes = np.concatenate(labels)
-        ids = np.arange(first, first + len(classes))
-        return Images(np.concatenate(pixels), classes, ids)
+        parts = [self._parse_records(files[name], name) for name in names]
+        pixels, labels = map(np.concatenate, zip(*parts, strict=True))
+        return pixels, labels
 
-    def _parse_records(
-        self, data: bytes, name: str
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _parse_records(self, data: bytes, name: str) -> Images:
         """Return pixels (n, 3072) and classes (n,) of one file of the archive."""
         size = self.labels + _BYTES
         if not data or len(data) % size:

@@ -6,8 +6,8 @@ num > 0. The unit of privacy is one patient; the group is the hospital.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from dataclasses import replace
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -15,10 +15,6 @@ from pydantic_core import PydanticCustomError
 
 from curvote.data import reader
 from curvote.data.columns import ClientColumns, Feature, Paths
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SIMULATED = False
 Hospital = Literal["cleveland", "hungarian", "switzerland", "va"]
@@ -59,13 +55,6 @@ FEATURES = (
     _code_feature("ca", 0, 3, _UNUSED),
     _code_feature("thal", 3, 7, _UNUSED),
 )
-ALLOWED = {f.name: (float(f.lower), float(f.upper)) for f in FEATURES if f.integral} | {
-    "age": (0.0, 125.0),
-    "trestbps": (0.0, 350.0),
-    "chol": (0.0, 2000.0),
-    "thalach": (0.0, 350.0),
-    "oldpeak": (-20.0, 20.0),
-}
 _FILE = reader.TableSchema(
     features=FEATURES,
     label="num",
@@ -73,6 +62,14 @@ _FILE = reader.TableSchema(
     classes=("no disease", "disease"),
     marks=("?", "", "-9", "-9.0", "NaN", "nan"),
     header=False,
+    possible={f.name: (float(f.lower), float(f.upper)) for f in FEATURES if f.integral}
+    | {
+        "age": (0.0, 125.0),
+        "trestbps": (0.0, 350.0),
+        "chol": (0.0, 2000.0),
+        "thalach": (0.0, 350.0),
+        "oldpeak": (-20.0, 20.0),
+    },
 )
 _BY_NAME = {feature.name: feature for feature in FEATURES}
 _CLIENT = replace(_FILE, features=tuple(_BY_NAME[name] for name in SEVEN))
@@ -120,19 +117,9 @@ class Parameters(reader.TableParameters):
         return tuple(name for name in HOSPITALS if name in hospitals)
 
 
-@dataclass(frozen=True)
-class _HospitalCounts:
-    """Numbers of rows of a hospital: in its file, complete, and distinct."""
-
-    hospital: Hospital
-    rows: int
-    ruled: int
-    distinct: int
-
-
 class _Heart(reader.PublishedTable[Parameters]):
     title = "Heart disease at four hospitals (UCI)"
-    schema, allowed = _CLIENT, ALLOWED
+    schema = _CLIENT
 
     def files(self, parameters: Parameters) -> tuple[str, ...]:
         """Return the names of the raw files, one a hospital."""
@@ -142,8 +129,18 @@ class _Heart(reader.PublishedTable[Parameters]):
         return sum(servers(parameters).values())
 
     def facts(self, parameters: Parameters, paths: Paths) -> dict[str, Any]:
-        prepared, chosen = self._load_patients(parameters, paths)
-        notes = _count_notes(parameters, chosen)
+        prepared, sizes = self._load_patients(parameters, paths)
+        ruled = ", ".join(f"{name} {n} of {rows}" for name, (rows, n, _) in sizes)
+        distinct = ", ".join(f"{name} {n}" for name, (*_, n) in sizes)
+        notes = [
+            "The unit of privacy is one patient.",
+            (
+                f"Rows by the rule {parameters.rule}: {ruled}; distinct among them:"
+                f" {distinct}."
+            ),
+            _PUBLISHED,
+            *(note for name, note in _SPECIAL.items() if name in parameters.hospitals),
+        ]
         metadata = reader.facts(_CLIENT, prepared, self.title, notes, parameters)
         return metadata | {"servers": servers(parameters)}
 
@@ -165,22 +162,32 @@ class _Heart(reader.PublishedTable[Parameters]):
 
     def _load_patients(
         self, parameters: Parameters, paths: Paths
-    ) -> tuple[reader.PreparedTable, list[_HospitalCounts]]:
-        """Return the clients; rows repeat where all 14 columns do, in one hospital."""
+    ) -> tuple[reader.PreparedTable, list[tuple[Hospital, tuple[int, int, int]]]]:
+        """Return the clients; rows repeat where all 14 columns do, in one hospital.
+
+        Of each hospital also the rows of its file, by the rule, and distinct.
+        """
         import pandas as pd
 
-        files = zip(parameters.hospitals, self.files(parameters), strict=True)
-        chosen = [
-            _choose_rows(parameters, hospital, self.load(file, paths[file]))
-            for hospital, file in files
-        ]
-        rows = pd.concat([frame for frame, _ in chosen])[[*SEVEN, "num"]]
-        counts = [count for _, count in chosen]
+        # A gap in these leaves a row out; 0 counts as a value there.
+        restecg = ["restecg"] * (parameters.rule == "complete_with_restecg")
+        required = [] if parameters.rule == "all" else [*SEVEN, *restecg]
+        frames, sizes = [], []
+        for hospital, file in zip(
+            parameters.hospitals, self.files(parameters), strict=True
+        ):
+            frame = self.load(file, paths[file])
+            frame.index += STRIDE * HOSPITALS.index(hospital)
+            ruled = frame.dropna(subset=required)
+            distinct = ruled.drop_duplicates()
+            frames.append(distinct if parameters.duplicates == "distinct" else ruled)
+            sizes.append((hospital, (len(frame), len(ruled), len(distinct))))
+        rows = pd.concat(frames)[[*SEVEN, "num"]]
         return replace(
             reader.prepare_clients(rows, _CLIENT, "keep", parameters.missing),
-            rows=sum(count.ruled for count in counts),
-            distinct=sum(count.distinct for count in counts),
-        ), counts
+            rows=sum(n for _, (_, n, _) in sizes),
+            distinct=sum(n for _, (*_, n) in sizes),
+        ), sizes
 
 
 def servers(parameters: Parameters) -> dict[str, int]:
@@ -194,34 +201,6 @@ def servers(parameters: Parameters) -> dict[str, int]:
         for hospital, rows, repeated, zero in counts
         if hospital in parameters.hospitals
     }
-
-
-def _choose_rows(
-    parameters: Parameters, hospital: Hospital, frame: pd.DataFrame
-) -> tuple[pd.DataFrame, _HospitalCounts]:
-    """Return the chosen rows of one file, indexed by client_id, and their counts."""
-    frame.index += STRIDE * HOSPITALS.index(hospital)
-    # A gap in these leaves a row out; 0 counts as a value there.
-    restecg = ["restecg"] * (parameters.rule == "complete_with_restecg")
-    required = [] if parameters.rule == "all" else [*SEVEN, *restecg]
-    ruled = frame.dropna(subset=required)
-    distinct = ruled.drop_duplicates()
-    chosen = distinct if parameters.duplicates == "distinct" else ruled
-    return chosen, _HospitalCounts(hospital, len(frame), len(ruled), len(distinct))
-
-
-def _count_notes(parameters: Parameters, chosen: list[_HospitalCounts]) -> list[str]:
-    complete = ", ".join(f"{x.hospital} {x.ruled} of {x.rows}" for x in chosen)
-    distinct = ", ".join(f"{x.hospital} {x.distinct}" for x in chosen)
-    return [
-        "The unit of privacy is one patient.",
-        (
-            f"Rows by the rule {parameters.rule}: {complete}; distinct among them:"
-            f" {distinct}."
-        ),
-        _PUBLISHED,
-        *(note for name, note in _SPECIAL.items() if name in parameters.hospitals),
-    ]
 
 
 TABLE = _Heart()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,11 +23,11 @@ from pydantic_core import PydanticCustomError
 
 from curvote.base.classes import Classes
 from curvote.base.errors import UserError
+from curvote.base.table_file import MAX_LISTED
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.data import columns, raw_files, reader
 from curvote.data.columns import ClientColumns, Paths
 from curvote.data.raw_files import Source, read
-from curvote.data.tables.schema import EXAMPLES
 
 Part = Literal["train", "test"]
 PARTS: dict[str, tuple[Part, ...]] = {
@@ -60,20 +59,16 @@ class ImageParameters(Strict):
         return split
 
 
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images of one part: ``pixels`` (n, p), ``labels`` (n,) from 0, ``ids`` (n,)."""
-
-    pixels: NDArray[Any]
-    labels: NDArray[np.int64]
-    ids: NDArray[np.int64]
+Labels = NDArray[np.int64]
+Images = tuple[NDArray[Any], Labels]  # pixels (n, p), the publisher's numbers (n,)
 
 
 class ImageSet:
     """An image collection: its classes, pixels and bounds, and part reader.
 
     ``class_names`` names the classes by the publisher's numbers. ``side`` is the
-    images' height and width, ``planes`` are their colours, one after the other.
+    images' height and width, ``planes`` are their colours, one after the other. The
+    publisher has ``trained`` images for training.
     """
 
     SIMULATED = False
@@ -84,6 +79,7 @@ class ImageSet:
     lower: float
     upper: float
     why: str
+    trained: int
     planes: tuple[str, ...] = ("grey",)
 
     def names(self, parameters: Any, part: Part) -> tuple[str, ...]:
@@ -92,10 +88,10 @@ class ImageSet:
 
     def counts(self, parameters: Any, part: Part) -> Mapping[str, int] | None:
         """Return how often each number is in a part as published; None: unknown."""
-        raise NotImplementedError
+        return raw_files.find(self.names(parameters, part)[-1]).counts
 
     def read(self, parameters: Any, part: Part, paths: Paths) -> Images:
-        """Return the images of one part."""
+        """Return the images of one part and their numbers."""
         raise NotImplementedError
 
     def notes(self, parameters: Any, paths: Paths) -> list[str]:
@@ -147,24 +143,24 @@ class ImageSet:
         the test file go on after the publisher's images for training. With ``split``
         there is a column part, too: 1 for the publisher's test part.
         """
-        images, tested = self._select_images(parameters, paths)
+        pixels, labels, ids, tested = self._select_images(parameters, paths)
         side = self._target_side(parameters)
-        block = self.side // side
-        n = len(images.pixels)
-        squares = images.pixels.reshape(n, -1, side, block, side, block)
+        block, n = self.side // side, len(pixels)
+        squares = pixels.reshape(n, -1, side, block, side, block)
         return columns.client_columns(
             np.asarray(squares.mean(axis=(3, 5)).reshape(n, -1)),
-            images.labels,
-            images.ids,
+            labels,
+            ids,
             part=tested if parameters.split else None,
         )
 
     def facts(self, parameters: ImageParameters, paths: Paths) -> dict[str, Any]:
         """Return the public metadata of the images as plain JSON values."""
-        images, tested = self._select_images(parameters, paths)
-        classes, n = self.classes(parameters), len(images.pixels)
-        p, side = self.width(parameters), self._target_side(parameters)
-        sizes = {"rows": n, "distinct": count_distinct(images.pixels, images.labels)}
+        pixels, labels, _, tested = self._select_images(parameters, paths)
+        classes, p = self.classes(parameters), self.width(parameters)
+        rows = np.column_stack([pixels, labels.astype(pixels.dtype)])
+        row_keys = rows.view(f"V{rows.shape[1] * rows.itemsize}")
+        sizes = {"rows": len(rows), "distinct": len(np.unique(row_keys))}
         notes = self.notes(parameters, paths)
         chosen = f": {', '.join(classes)}"
         if len(classes) == len(self.class_names):
@@ -172,14 +168,14 @@ class ImageSet:
         elif len(classes) == 2:
             chosen = f": {classes[1]} against {classes[0]}"
         return columns.facts(
-            columns.class_counts(images.labels, classes),
+            columns.class_counts(labels, classes),
             classes,
             title=f"{self.title}{chosen}",
             grid=list(range(p)),
             domain=[0, p - 1],
             unit="pixel",
             notes=["The unit of privacy is one image.", *notes],
-            features=self.features(side),
+            features=self.features(self._target_side(parameters)),
             duplicates={"policy": "keep", **sizes},
             missing={"policy": "keep", "counts": {}},
             **columns.part_sizes(tested if parameters.split else None),
@@ -198,30 +194,21 @@ class ImageSet:
 
     def _select_images(
         self, parameters: ImageParameters, paths: Paths
-    ) -> tuple[Images, NDArray[np.int64]]:
-        """Return the images of the chosen classes, and which are the test part's."""
-        named = PARTS[parameters.part]
-        parts = [self.read(parameters, part, paths) for part in named]
-        all_labels = np.concatenate([part.labels for part in parts])
-        sizes = [len(part.labels) for part in parts]
-        tested = np.repeat([name == "test" for name in named], sizes)
+    ) -> tuple[NDArray[Any], Labels, Labels, Labels]:
+        """Return pixels, labels, ids of the chosen classes, and who is of the test."""
         place = np.full(len(self.class_names), -1)
         places = self.places(parameters)
         place[[*places]] = range(len(places))
-        labels = place[all_labels]
-        rows = labels >= 0
-        images = Images(
-            np.concatenate([part.pixels for part in parts])[rows],
-            labels[rows],
-            np.concatenate([part.ids for part in parts])[rows],
-        )
-        return images, tested[rows].astype(np.int64)
-
-
-def count_distinct(pixels: NDArray[Any], labels: NDArray[np.int64]) -> int:
-    """Return the number of distinct pairs of image and label."""
-    rows = np.column_stack([pixels, labels.astype(pixels.dtype)])
-    return len(np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}")))
+        chosen = []
+        for part in PARTS[parameters.part]:
+            pixels, numbers = self.read(parameters, part, paths)
+            labels, test = place[numbers], int(part == "test")
+            rows = labels >= 0
+            ids = np.arange(len(labels)) + test * self.trained
+            tested = np.full(len(labels), test)
+            chosen.append([x[rows] for x in (pixels, labels, ids, tested)])
+        pixels, labels, ids, tested = map(np.concatenate, zip(*chosen, strict=True))
+        return pixels, labels, ids, tested
 
 
 Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
@@ -260,7 +247,6 @@ class DigitParameters(ImageParameters):
 
 
 IDX_SIDE = 28
-IDX_FIRST_TEST_ID = 60_000  # the publisher has so many training images
 IMAGES, LABELS = 2051, 2049
 
 
@@ -282,21 +268,6 @@ def parse_labels(data: bytes) -> NDArray[np.int64]:
         first = int(np.argmax(values > 9))
         raise UserError(f"label {first + 1} is {values[first]}, not a digit.")
     return values
-
-
-def read_idx(names: tuple[str, ...], part: Part, paths: Paths) -> Images:
-    """Return the images of one part from its image file and label file.
-
-    Training may have fewer images than labels: the first ones. Other lengths that do
-    not fit are a UserError.
-    """
-    pixels = parse_images(read(paths[names[0]]))
-    classes = parse_labels(read(paths[names[1]]))
-    n = len(pixels)
-    if n > len(classes) or (part == "test" and n < len(classes)):
-        raise UserError(f"{n} {part} images do not fit {len(classes)} labels.")
-    first = IDX_FIRST_TEST_ID if part == "test" else 0
-    return Images(pixels, classes[:n], np.arange(first, first + n))
 
 
 def _parse_header(data: bytes, magic: int, length: int) -> list[int]:
@@ -342,10 +313,21 @@ class MnistParameters(DigitParameters, title="Parameters"):
 
 
 class _IdxSet(ImageSet):
-    side, lower, upper = IDX_SIDE, 0, 255
+    side, lower, upper, trained = IDX_SIDE, 0, 255, 60_000
 
     def read(self, parameters: Any, part: Part, paths: Paths) -> Images:
-        return read_idx(self.names(parameters, part), part, paths)
+        """Return the images of one part from its image file and label file.
+
+        Training may have fewer images than labels: the first ones. Other lengths that
+        do not fit are a UserError.
+        """
+        images_file, labels_file = self.names(parameters, part)
+        pixels = parse_images(read(paths[images_file]))
+        labels = parse_labels(read(paths[labels_file]))
+        n = len(pixels)
+        if n > len(labels) or (part == "test" and n < len(labels)):
+            raise UserError(f"{n} {part} images do not fit {len(labels)} labels.")
+        return pixels, labels[:n]
 
     def check(self, data: bytes, source: Source) -> None:
         """Raise a UserError unless ``data`` is the idx file described by ``source``."""
@@ -382,7 +364,7 @@ class _Mnist(_IdxSet):
         if "train" not in PARTS[parameters.part]:
             return []
         images = parse_images(read(paths[self.names(parameters, "train")[0]]))
-        return [DERIVED] * (len(images) < IDX_FIRST_TEST_ID)
+        return [DERIVED] * (len(images) < self.trained)
 
 
 Clothes = Literal[
@@ -417,12 +399,8 @@ class _FashionMnist(_IdxSet):
     def names(self, parameters: FashionParameters, part: Part) -> tuple[str, str]:
         return f"fashion-{part}-images", f"fashion-{part}-labels"
 
-    def counts(self, parameters: FashionParameters, part: Part) -> Mapping[str, int]:
-        return raw_files.find(self.names(parameters, part)[1]).counts
-
 
 ZIP_SIDE = 16
-ZIP_FIRST_TEST_ID = 7291  # the publisher has so many training images
 
 
 class ZipParameters(DigitParameters, title="Parameters"):
@@ -439,24 +417,6 @@ def parse_digits(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     Raises:
         UserError: text, other lengths, a label that is no digit, a value beyond 1.
     """
-    table = _parse_numbers(data)
-    digits, pixels = table[:, 0], table[:, 1:]
-    no_digit = ~np.isin(digits, np.arange(10))
-    no_grey = ~(np.abs(pixels) <= 1).all(axis=1)  # also true where a value is NaN
-    problems = [
-        f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:EXAMPLES]))}"
-        for what, lines in (
-            ("label that is no digit", np.flatnonzero(no_digit) + 1),
-            ("grey value missing or outside [-1, 1]", np.flatnonzero(no_grey) + 1),
-        )
-        if len(lines)
-    ]
-    if problems:
-        raise UserError(f"{'; '.join(problems)}.")
-    return pixels, digits.astype(np.int64)
-
-
-def _parse_numbers(data: bytes) -> NDArray[np.float64]:
     import pandas as pd
 
     try:
@@ -468,25 +428,33 @@ def _parse_numbers(data: bytes) -> NDArray[np.float64]:
         raise UserError(
             f"its lines have {table.shape[1]} values, not {ZIP_SIDE**2 + 1}."
         )
-    return table
+    digits, pixels = table[:, 0], table[:, 1:]
+    no_digit = ~np.isin(digits, np.arange(10))
+    no_grey = ~(np.abs(pixels) <= 1).all(axis=1)  # also true where a value is NaN
+    problems = [
+        f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:MAX_LISTED]))}"
+        for what, lines in (
+            ("label that is no digit", np.flatnonzero(no_digit) + 1),
+            ("grey value missing or outside [-1, 1]", np.flatnonzero(no_grey) + 1),
+        )
+        if len(lines)
+    ]
+    if problems:
+        raise UserError(f"{'; '.join(problems)}.")
+    return pixels, digits.astype(np.int64)
 
 
 class _Zip(ImageSet):
     Parameters = ZipParameters
     title, class_names = "Zip-code digits", DIGITS
-    side, lower, upper = ZIP_SIDE, -1, 1
+    side, lower, upper, trained = ZIP_SIDE, -1, 1, 7291
     why = "the publisher scaled grey values to [-1, 1]"
 
     def names(self, parameters: ZipParameters, part: Part) -> tuple[str, ...]:
         return (f"zip-{part}",)
 
-    def counts(self, parameters: ZipParameters, part: Part) -> Mapping[str, int]:
-        return raw_files.find(f"zip-{part}").counts
-
     def read(self, parameters: ZipParameters, part: Part, paths: Paths) -> Images:
-        pixels, labels = parse_digits(read(paths[f"zip-{part}"]))
-        first = ZIP_FIRST_TEST_ID if part == "test" else 0
-        return Images(pixels, labels, np.arange(first, first + len(labels)))
+        return parse_digits(read(paths[f"zip-{part}"]))
 
     def check(self, data: bytes, source: Source) -> None:
         """Raise a UserError unless ``data`` has the published form, rows, counts."""

@@ -23,7 +23,7 @@ from pydantic import Field
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
-from curvote.data import columns, reader
+from curvote.data import columns, raw_files, reader
 from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import DamagedError, read
 
@@ -325,16 +325,18 @@ _MEASURES = [
 ]
 _SUMMARIES = [f"{s}_{m}" for m in _MEASURES for s in ("total", "peak1", "peak30")]
 _FILE = "what the file can hold"
+_SUMMARY_COLUMNS = (
+    Feature("SEQN", "", 1, 1e6, _FILE, integral=True),
+    Feature("age_in_years_at_screening", "years", 0, 80, _FILE),
+    Feature("num_valid_days", "days", 0, 9, _FILE, integral=True),
+)
 _ACTIVITY = reader.TableSchema(
-    features=(
-        Feature("SEQN", "", 1, 1e6, _FILE, integral=True),
-        Feature("age_in_years_at_screening", "years", 0, 80, _FILE),
-        Feature("num_valid_days", "days", 0, 9, _FILE, integral=True),
-    ),
+    features=_SUMMARY_COLUMNS,
     label="gender",
     labels={"Male": 0, "Female": 1},
     classes=("male", "female"),
     ignored=("valid_accel", "inclusion_type", *_SUMMARIES),
+    possible={x.name: (x.lower, x.upper) for x in _SUMMARY_COLUMNS},
 )
 
 
@@ -365,17 +367,8 @@ class Cohort:
     dropped: dict[str, int]
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files in data/sources.toml."""
-    return FILES
-
-
-size = columns.no_size  # how many women have valid days is known from the file only
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many hours a curve has by the public schema."""
-    return 24
+files, width = columns.always(FILES), columns.always(24)
+size = columns.always(None)  # how many have valid days is known from the file only
 
 
 def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
@@ -433,9 +426,8 @@ def load_cohort(parameters: Parameters, paths: Paths) -> Cohort:
     Raises:
         UserError: a damaged file, a wrong schema, or no woman is left.
     """
-    return _load_cohort(
-        parameters, tuple((name, *_file_state(paths[name])) for name in FILES)
-    )
+    stamps = ((paths[name], raw_files.stamp(paths[name])) for name in FILES)
+    return _load_cohort(parameters, *stamps)
 
 
 def women_hdl(demographics: pd.DataFrame, hdl: pd.DataFrame) -> pd.Series[float]:
@@ -453,20 +445,15 @@ def read_activity(data: bytes) -> pd.DataFrame:
     It has no time of day: it serves to check the choice of women.
     """
     frame = reader.parse_table(data, _ACTIVITY)
-    return _check_distinct(reader.check_table(frame, _ACTIVITY, _ACTIVITY.limits))
-
-
-def _file_state(path: Path) -> tuple[Path, int, int]:
-    stat = path.stat() if path.exists() else None
-    return (path, stat.st_size, stat.st_mtime_ns) if stat else (path, 0, 0)
+    return _check_distinct(reader.check_table(frame, _ACTIVITY))
 
 
 # Facts and clients come from one reading: the hour file has 145 MB.
 @lru_cache(maxsize=1)
 def _load_cohort(
-    parameters: Parameters, states: tuple[tuple[str, Path, int, int], ...]
+    parameters: Parameters, *states: tuple[Path, tuple[int, ...]]
 ) -> Cohort:
-    paths = {name: path for name, path, _, _ in states}
+    paths = dict(zip(FILES, (path for path, _ in states), strict=True))
     people = {}
     for name in (HEADER, DEMOGRAPHICS, HDL):
         with _name_file(paths[name]):

@@ -35,24 +35,27 @@ WHY = (
     " (ActiGraph 7164) stores at most 32767 a minute"
 )
 _FILE = "what the file can hold"
+_BINS = [Feature(name, "log counts", 0, UPPER, WHY) for name in BINS]
+_COLUMNS = (
+    Feature("seqn", "", 1, 1e6, _FILE, integral=True),
+    Feature("age", "years", 30, 85, _FILE),
+    Feature("lbdhdd", "mg/dL", 1, 500, _FILE),
+    *_BINS,
+)
 _SCHEMA = reader.TableSchema(
-    features=(
-        Feature("seqn", "", 1, 1e6, _FILE, integral=True),
-        Feature("age", "years", 30, 85, _FILE),
-        Feature("lbdhdd", "mg/dL", 1, 500, _FILE),
-        *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
-    ),
+    features=_COLUMNS,
     label="gender",
     labels={"Male": 0, "Female": 1},
     classes=("male", "female"),
     ignored=("sddsrvyr", "bmi", "lbxtc", "sys", "tac", "tlac", "mvpa", "wt", "st"),
+    possible={x.name: (x.lower, x.upper) for x in _COLUMNS},
 )
 # What a model learns a number from: who somebody is, and the day's activity.
 _HUMAN = "adults of this table; the publisher groups those above 84"
 _BY_PERSON = (
     Feature("age", "years", 30, 85, _HUMAN, centre=50),
     Feature("female", "0 or 1", 0, 1, "one of two", integral=True),
-    *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
+    *_BINS,
 )
 _HDL = Feature(
     *("hdl_mg_dl", "mg/dL", 20, 120),
@@ -89,12 +92,8 @@ class Parameters(Strict):
     target: Literal["hdl_mg_dl"] | None = None
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files in data/sources.toml."""
-    return (FILE,)
-
-
-size = columns.no_size  # who has both HDL and activity is known from the file only
+files = columns.always((FILE,))
+size = columns.always(None)  # who has both HDL and activity is known from the file only
 
 
 def width(parameters: Parameters) -> int:
@@ -173,7 +172,7 @@ def _load_people(
 
 
 def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    people = reader.check_table(frame, _SCHEMA, _SCHEMA.limits)
+    people = reader.check_table(frame, _SCHEMA)
     repeated = people.index[people["seqn"].duplicated()]
     if len(repeated) or people["seqn"].isna().any():
         raise UserError(

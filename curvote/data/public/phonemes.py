@@ -38,8 +38,8 @@ PHONEMES: tuple[Label, ...] = get_args(Label)
 TITLE = "Phoneme log-periodograms (TIMIT)"
 MOST_EXAMPLES = 5
 _CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
-_COLUMN = {columns.MISSING: "is missing", columns.UNEXPECTED: "is not expected"}
-_COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
+_COLUMN = {reader.MISSING: "is missing", reader.UNEXPECTED: "is not expected"}
+_COLUMNS = ["row.names", "g", "speaker", *_CURVE]
 
 
 class Parameters(Strict):
@@ -90,8 +90,6 @@ class ClientTable:
     labels: NDArray[np.int64]
     groups: NDArray[np.int64]
     tested: NDArray[np.int64]
-    grid: NDArray[np.float64]
-    domain: tuple[float, float]
     classes: Classes
     notes: list[str]
 
@@ -117,8 +115,6 @@ def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         labels=label[chosen.index].map(named.index).to_numpy(dtype=np.int64),
         groups=np.asarray(speakers, dtype=np.int64),
         tested=chosen["speaker"].str.startswith("test.").to_numpy().astype(np.int64),
-        grid=np.linspace(*DOMAIN, POINTS),
-        domain=DOMAIN,
         classes=named,
         notes=[
             (
@@ -140,14 +136,7 @@ def size(parameters: Parameters) -> int:
     return sum(n for name, n in counts.items() if name in names or REST in names)
 
 
-def width(_parameters: Parameters) -> int:
-    """Return how many frequencies a curve has by the published layout."""
-    return POINTS
-
-
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files in data/sources.toml."""
-    return (FILE,)
+files, width = columns.always((FILE,)), columns.always(POINTS)
 
 
 def facts(parameters: Parameters, paths: columns.Paths) -> dict[str, Any]:
@@ -157,8 +146,8 @@ def facts(parameters: Parameters, paths: columns.Paths) -> dict[str, Any]:
         columns.class_counts(table.labels, table.classes),
         table.classes,
         title=TITLE,
-        grid=table.grid.tolist(),
-        domain=list(table.domain),
+        grid=np.linspace(*DOMAIN, POINTS).tolist(),
+        domain=list(DOMAIN),
         unit="kHz",
         notes=table.notes,
         **columns.part_sizes(table.tested if parameters.split else None),
@@ -200,9 +189,20 @@ def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
 
     Lines are counted as in the file, the header being line 1.
     """
-    problems = [
-        *map(_explain_violation, columns.find_violations(frame, _column_rules()))
-    ]
+    import pandas as pd
+
+    wrong: dict[str, dict[str, Any]] = {name: {} for name in _COLUMNS}
+    for name in (name for name in _COLUMNS if name in frame):
+        cells = frame[name]
+        absent = cells.isna()
+        wrong[name] = {"has no value": absent}
+        if name == "g":
+            unknown = ~(absent | cells.isin(PHONEMES))
+            wrong[name] |= {f"not one of {', '.join(PHONEMES)}": unknown}
+        elif name in _CURVE:
+            numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
+            wrong[name] |= {"not a finite number": ~(absent | np.isfinite(numbers))}
+    problems = [*map(_explain_violation, reader.list_violations(frame, wrong))]
     if problems:
         n_more = len(problems) - MOST_EXAMPLES
         more = f"; and {n_more} more" if n_more > 0 else ""
@@ -210,25 +210,7 @@ def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(_CURVE, np.float64))
 
 
-def _column_rules() -> dict[str, dict[str, columns.Rule]]:
-    there: dict[str, columns.Rule] = {"has no value": lambda cells: cells.notna()}
-    unknown_text = f"not one of {', '.join(PHONEMES)}"
-    phoneme: dict[str, columns.Rule] = {
-        unknown_text: lambda cells: cells.isna() | cells.isin(PHONEMES)
-    }
-    finite: dict[str, columns.Rule] = {"not a finite number": _all_finite}
-    ends = {"row.names": there, "g": there | phoneme, "speaker": there}
-    return ends | dict.fromkeys(_CURVE, there | finite)
-
-
-def _all_finite(cells: pd.Series[Any]) -> NDArray[np.bool_]:
-    import pandas as pd
-
-    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
-    return np.asarray(cells.isna() | np.isfinite(numbers))
-
-
-def _explain_violation(violation: columns.Violation) -> str:
+def _explain_violation(violation: reader.Violation) -> str:
     """Return a violation as text; line 1 of the file is the header."""
     if violation.line is None:
         return f"column {violation.column} {_COLUMN[violation.rule]}"

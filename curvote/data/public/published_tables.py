@@ -56,17 +56,17 @@ _CHURN_SCHEMA = TableSchema(
     classes=("stays", "leaves"),
     ignored=("RowNumber", "CustomerId", "Surname"),
     marks=(),
+    possible={
+        "CreditScore": (0.0, 1000.0),
+        "Age": (0.0, 125.0),
+        "Tenure": (0.0, 100.0),
+        "Balance": (0.0, 1e9),
+        "NumOfProducts": (1.0, 100.0),
+        "HasCrCard": (0.0, 1.0),
+        "IsActiveMember": (0.0, 1.0),
+        "EstimatedSalary": (0.0, 1e9),
+    },
 )
-_CHURN_LIMITS = {
-    "CreditScore": (0.0, 1000.0),
-    "Age": (0.0, 125.0),
-    "Tenure": (0.0, 100.0),
-    "Balance": (0.0, 1e9),
-    "NumOfProducts": (1.0, 100.0),
-    "HasCrCard": (0.0, 1.0),
-    "IsActiveMember": (0.0, 1.0),
-    "EstimatedSalary": (0.0, 1e9),
-}
 # Conflict marks of a merge begin a line; a patch adds its plus signs anywhere.
 _MARKS = re.compile(rb"^(<{7}|={7}|>{7}|\|{7})|\+\+\+")
 
@@ -80,15 +80,18 @@ class ChurnParameters(TableParameters, title="Parameters"):
 class _Churn(reader.PublishedTable[ChurnParameters]):
     Parameters = ChurnParameters
     file, title = "churn", "Bank customer churn (Kaggle, Churn_Modelling.csv)"
-    schema, allowed = _CHURN_SCHEMA, _CHURN_LIMITS
+    schema = _CHURN_SCHEMA
     notes = (
         "The unit of privacy is one customer.",
         "A balance of 0 is real, not missing.",
         _ALPHABET,
     )
 
-    def parse(self, data: bytes, schema: TableSchema) -> pd.DataFrame:
-        """Return the text cells; UserError for the marks that a bad merge left."""
+    def read(self, file: str, data: bytes) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return cells and numbers, indexed by RowNumber.
+
+        UserError: also for the marks that a bad merge left.
+        """
         lines = [i for i, row in enumerate(data.split(b"\n"), 1) if _MARKS.search(row)]
         if lines:
             lines_text = ", ".join(map(str, lines[:_MOST_LINES]))
@@ -98,11 +101,7 @@ class _Churn(reader.PublishedTable[ChurnParameters]):
                 f" {lines_text}{', ...' * (len(lines) > _MOST_LINES)}."
                 " This copy was damaged by version control; take the publisher's file."
             )
-        return super().parse(data, schema)
-
-    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-        """Return the numbers, indexed by RowNumber."""
-        table = super().check_frame(frame, schema)
+        frame, table = super().read(file, data)
         column = frame["RowNumber"]
         rows = np.arange(1, len(column) + 1)
         wrong = column.to_numpy() != rows.astype(str)
@@ -113,7 +112,7 @@ class _Churn(reader.PublishedTable[ChurnParameters]):
                 f" {column.iloc[first]!r} instead of {rows[first]} on line"
                 f" {column.index[first]}. A row was added, lost or moved in this copy."
             )
-        return table.set_axis(rows, axis="index")
+        return frame, table.set_axis(rows, axis="index")
 
 
 # Persons, 249 of them with a stroke. The unit of privacy is one person.
@@ -154,14 +153,14 @@ _STROKE_SCHEMA = TableSchema(
     classes=("no stroke", "stroke"),
     ignored=("id",),
     marks=("N/A", ""),
+    possible={
+        "age": (0.0, 125.0),
+        "hypertension": (0.0, 1.0),
+        "heart_disease": (0.0, 1.0),
+        "avg_glucose_level": (1.0, 3000.0),
+        "bmi": (5.0, 260.0),
+    },
 )
-_STROKE_LIMITS = {
-    "age": (0.0, 125.0),
-    "hypertension": (0.0, 1.0),
-    "heart_disease": (0.0, 1.0),
-    "avg_glucose_level": (1.0, 3000.0),
-    "bmi": (5.0, 260.0),
-}
 
 
 class StrokeParameters(TableParameters, title="Parameters"):
@@ -173,15 +172,15 @@ class StrokeParameters(TableParameters, title="Parameters"):
 class _Stroke(reader.PublishedTable[StrokeParameters]):
     Parameters = StrokeParameters
     file, title = "stroke", "Stroke Prediction (Kaggle, fedesoriano)"
-    schema, allowed = _STROKE_SCHEMA, _STROKE_LIMITS
+    schema = _STROKE_SCHEMA
 
     def size(self, parameters: StrokeParameters) -> int | None:
         rows = raw_files.find(self.file).rows
         return rows - _WITHOUT_BMI * (parameters.missing == "drop")
 
-    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-        """Return the numbers, indexed by the publisher's ids."""
-        table = super().check_frame(frame, schema)
+    def read(self, file: str, data: bytes) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return cells and numbers, indexed by the publisher's ids."""
+        frame, table = super().read(file, data)
         gaps = table.drop(columns="bmi").isna().sum()
         if gaps.any():
             gap_text = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
@@ -196,7 +195,7 @@ class _Stroke(reader.PublishedTable[StrokeParameters]):
                 f"column id: {int(wrong.sum())} values are repeated or no whole number,"
                 f" the first on line {line}: {column[line]!r}."
             )
-        return table.set_axis(column.to_numpy(dtype=np.int64), axis="index")
+        return frame, table.set_axis(column.to_numpy(dtype=np.int64), axis="index")
 
     def title_and_notes(
         self, parameters: StrokeParameters, prepared: reader.PreparedTable
@@ -281,18 +280,18 @@ _DIABETES_SCHEMA = TableSchema(
     label="Outcome",
     labels={"0": 0, "1": 1},
     classes=("no diabetes", "diabetes"),
+    # What a human being and the instrument can yield at all, with 0 for "missing".
+    possible={
+        "Pregnancies": (0.0, 30.0),
+        "Glucose": (0.0, 2000.0),
+        "BloodPressure": (0.0, 300.0),
+        "SkinThickness": (0.0, 200.0),
+        "Insulin": (0.0, 5000.0),
+        "BMI": (0.0, 200.0),
+        "DiabetesPedigreeFunction": (0.0, 20.0),
+        "Age": (0.0, 125.0),
+    },
 )
-# What a human being and the instrument can yield at all, with 0 for "missing".
-_DIABETES_LIMITS = {
-    "Pregnancies": (0.0, 30.0),
-    "Glucose": (0.0, 2000.0),
-    "BloodPressure": (0.0, 300.0),
-    "SkinThickness": (0.0, 200.0),
-    "Insulin": (0.0, 5000.0),
-    "BMI": (0.0, 200.0),
-    "DiabetesPedigreeFunction": (0.0, 20.0),
-    "Age": (0.0, 125.0),
-}
 
 
 class DiabetesParameters(TableParameters, title="Parameters"):
@@ -304,7 +303,7 @@ class DiabetesParameters(TableParameters, title="Parameters"):
 
 class _Diabetes(reader.PublishedTable[DiabetesParameters]):
     Parameters = DiabetesParameters
-    schema, allowed = _DIABETES_SCHEMA, _DIABETES_LIMITS
+    schema = _DIABETES_SCHEMA
 
     def files(self, parameters: DiabetesParameters) -> tuple[str, ...]:
         return (_FILES[parameters.variant],)
@@ -397,13 +396,13 @@ _EMPLOYEE_SCHEMA = TableSchema(
     label="LeaveOrNot",
     labels={"0": 0, "1": 1},
     classes=("stays", "leaves"),
+    possible={
+        "JoiningYear": (1900.0, 2100.0),
+        "PaymentTier": (1.0, 3.0),
+        "Age": (10.0, 125.0),
+        "ExperienceInCurrentDomain": (0.0, 100.0),
+    },
 )
-_EMPLOYEE_LIMITS = {
-    "JoiningYear": (1900.0, 2100.0),
-    "PaymentTier": (1.0, 3.0),
-    "Age": (10.0, 125.0),
-    "ExperienceInCurrentDomain": (0.0, 100.0),
-}
 
 
 class EmployeeParameters(TableParameters, title="Parameters"):
@@ -420,7 +419,7 @@ class EmployeeParameters(TableParameters, title="Parameters"):
 class _Employee(reader.PublishedTable[EmployeeParameters]):
     Parameters = EmployeeParameters
     file, title = "employee", "Employees (stay or leave)"
-    schema, allowed = _EMPLOYEE_SCHEMA, _EMPLOYEE_LIMITS
+    schema = _EMPLOYEE_SCHEMA
 
     def size(self, parameters: EmployeeParameters) -> int | None:
         """Return the published number of clients; no value is missing."""

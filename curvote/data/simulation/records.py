@@ -23,7 +23,6 @@ least K - 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -42,30 +41,33 @@ from curvote.data.columns import ClientColumns, Facts, Feature
 _FAR = 5.0  # standard deviations beyond all means: 1 record in a million lies outside
 
 
-def _facts_head(title: str, d: int, classes: Iterable[str]) -> Facts:
-    """Return the first part of the metadata of records of ``d`` numbers."""
-    return {
-        "title": title,
-        "grid": list(range(1, d + 1)),
-        "domain": [1.0, float(d)],
-        "unit": "number",
-        "classes": list(classes),
-    }
+class _Records(columns.Simulation):
+    """Records of numbers, each of which is a feature with public bounds."""
+
+    def features(self, parameters: Any) -> list[Feature]:
+        """Return the numbers of a record, in their order."""
+        raise NotImplementedError
+
+    def width(self, parameters: Any) -> int:
+        return len(self.features(parameters))
+
+    def facts(self, parameters: Any, _paths: Any = None) -> Facts:
+        features = [feature.to_json() for feature in self.features(parameters)]
+        d = len(features)
+        space = {"grid": list(range(1, d + 1)), "domain": [1.0, float(d)]}
+        numbers = {"unit": "number", "features": features, **space}
+        return numbers | super().facts(parameters)
 
 
-def _gaussian_facts(
-    head: Facts, features: Sequence[Feature], least_error: float
-) -> Facts:
-    """Return the metadata of Gaussian classes, after their ``head``."""
-    return head | {
-        "features": [feature.to_json() for feature in features],
-        "simulated": True,
-        "rows": None,
-        "counts": {},
-        "notes": [],
-        "record": "record",
-        "bayes_error": least_error,
-    }
+class _Gaussians(_Records):
+    """K Gaussian classes, called "0" to "K - 1"."""
+
+    def classes(self, parameters: Any) -> Classes:
+        """Return the names of the classes."""
+        return Classes(map(str, range(parameters.n_classes)))
+
+    def about(self, parameters: Any) -> Facts:
+        return {"classes": list(self.classes(parameters)), "record": "record"}
 
 
 class UniformParameters(Strict, title="Parameters"):
@@ -76,26 +78,16 @@ class UniformParameters(Strict, title="Parameters"):
     slope: FiniteFloat = 4.0
 
 
-class _Uniform(columns.Simulation):
+class _Uniform(_Records):
     Parameters = UniformParameters
 
-    def width(self, parameters: UniformParameters) -> int:
-        """Return how many numbers a record has by the pipeline."""
-        return parameters.d
-
-    def facts(self, parameters: UniformParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the records as plain JSON values."""
+    def features(self, parameters: UniformParameters) -> list[Feature]:
         names, why = [f"z{j + 1}" for j in range(parameters.d)], "drawn from [-1, 1]"
-        features = [Feature(name, "number", -1, 1, why) for name in names]
+        return [Feature(name, "number", -1, 1, why) for name in names]
+
+    def about(self, parameters: UniformParameters) -> Facts:
         title = "Uniform records (MRMA figures 1 and A.6)"
-        return _facts_head(title, parameters.d, ("-1", "+1")) | {
-            "simulated": True,
-            "features": [feature.to_json() for feature in features],
-            "slope": parameters.slope,
-            "rows": None,
-            "counts": {},
-            "notes": [],
-        }
+        return {"title": title, "classes": ["-1", "+1"], "slope": parameters.slope}
 
     def clients(
         self, parameters: UniformParameters, n: int, generator: Generator
@@ -147,16 +139,13 @@ class PosteriorDriftParameters(Strict, title="Parameters"):
         return self
 
 
-class _PosteriorDrift(columns.Simulation):
+class _PosteriorDrift(_Records):
     Parameters = PosteriorDriftParameters
+    features = staticmethod(columns.always(_FEATURES))
 
     def size(self, parameters: PosteriorDriftParameters) -> int:
         """Return the number of records of all servers."""
         return sum(self.servers(parameters).values())
-
-    def width(self, _parameters: PosteriorDriftParameters) -> int:
-        """Return 2, how many numbers a record has."""
-        return len(_FEATURES)
 
     def servers(self, parameters: PosteriorDriftParameters) -> dict[str, int]:
         """Return each server's number of records, the target first."""
@@ -165,16 +154,12 @@ class _PosteriorDrift(columns.Simulation):
         sizes = {x: parameters.n or least + (at < more) for at, x in enumerate(names)}
         return sizes | {TARGET: sizes[TARGET] + parameters.test}
 
-    def facts(self, parameters: PosteriorDriftParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the records as plain JSON values."""
-        title = "Simulated posterior drift (DTK section 6.1)"
-        return _facts_head(title, len(_FEATURES), ("0", "1")) | {
-            "simulated": True,
-            "features": [feature.to_json() for feature in _FEATURES],
+    def about(self, parameters: PosteriorDriftParameters) -> Facts:
+        return {
+            "title": "Simulated posterior drift (DTK section 6.1)",
+            "classes": ["0", "1"],
             "servers": self.servers(parameters),
             "bayes_error": BAYES_ERROR,
-            "rows": None,
-            "counts": {},
             "notes": [*_NOTES],
         }
 
@@ -232,26 +217,19 @@ class CircleParameters(Strict, title="Parameters"):
         return 2 / self.n_classes if isinstance(self.sigma, str) else self.sigma
 
 
-class _Circle(columns.Simulation):
+class _Circle(_Gaussians):
     Parameters = CircleParameters
 
-    def width(self, _parameters: CircleParameters) -> int:
-        """Return the two coordinates."""
-        return 2
-
-    def classes(self, parameters: CircleParameters) -> Classes:
-        """Return the classes "0" to "K - 1", counted around the circle."""
-        return Classes(map(str, range(parameters.n_classes)))
-
-    def facts(self, parameters: CircleParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the records as plain JSON values."""
-        law = parameters.n_classes, parameters.deviation, parameters.shares
+    def features(self, parameters: CircleParameters) -> list[Feature]:
         reach = 1 + _FAR * parameters.deviation
         why = f"the unit circle and {_FAR:g} standard deviations"
-        features = [Feature(axis, "number", -reach, reach, why) for axis in ("x", "y")]
+        return [Feature(axis, "number", -reach, reach, why) for axis in ("x", "y")]
+
+    def about(self, parameters: CircleParameters) -> Facts:
+        law = parameters.n_classes, parameters.deviation, parameters.shares
         title = f"{parameters.n_classes} Gaussians on a circle (VEC section 5.1)"
-        head = _facts_head(title, 2, self.classes(parameters))
-        return _gaussian_facts(head, features, 1 - bayes_accuracy(*law))
+        least = {"title": title, "bayes_error": 1 - bayes_accuracy(*law)}
+        return super().about(parameters) | least
 
     def clients(
         self, parameters: CircleParameters, n: int, generator: Generator
@@ -331,27 +309,21 @@ class ClassesParameters(Strict, title="Parameters"):
     distance: Annotated[FiniteFloat, Field(gt=0)] = 6.3
 
 
-class _Classes(columns.Simulation):
+class _Classes(_Gaussians):
     Parameters = ClassesParameters
 
-    def width(self, parameters: ClassesParameters) -> int:
-        """Return how many numbers a record has by the pipeline."""
-        return parameters.d
-
-    def classes(self, parameters: ClassesParameters) -> Classes:
-        """Return the classes "0" to "K - 1"."""
-        return Classes(map(str, range(parameters.n_classes)))
-
-    def facts(self, parameters: ClassesParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the records as plain JSON values."""
+    def features(self, parameters: ClassesParameters) -> list[Feature]:
         law = parameters.n_classes, parameters.d, parameters.distance
         reach = float(np.abs(class_means(*law)).max()) + _FAR
         why = f"the farthest mean and {_FAR:g} standard deviations"
         names = [f"x{j + 1}" for j in range(parameters.d)]
-        features = [Feature(name, "number", -reach, reach, why) for name in names]
+        return [Feature(name, "number", -reach, reach, why) for name in names]
+
+    def about(self, parameters: ClassesParameters) -> Facts:
+        law = parameters.n_classes, parameters.d, parameters.distance
         title = f"{parameters.n_classes} Gaussian classes"
-        head = _facts_head(title, parameters.d, self.classes(parameters))
-        return _gaussian_facts(head, features, bayes_error(*law))
+        least = {"title": title, "bayes_error": bayes_error(*law)}
+        return super().about(parameters) | least
 
     def clients(
         self, parameters: ClassesParameters, n: int, generator: Generator

@@ -27,15 +27,7 @@ from curvote.data.columns import ClientColumns, Facts, Points
 Slope = Literal["decaying"] | tuple[float, ...]
 
 POINTS = 100
-FACTS: Facts = {
-    "title": "Simulated curves (MRMA section 6)",
-    "domain": [0.0, 1.0],
-    "unit": "time",
-    "classes": ["-1", "+1"],
-    "simulated": True,
-    "rows": None,
-    "counts": {},
-}
+TITLE = "Simulated curves (MRMA section 6)"
 
 _J = np.arange(1, 51)
 _SIGN = (-1.0) ** (_J + 1)
@@ -67,16 +59,22 @@ class CurvesParameters(Strict, title="Parameters"):
     intercept: FiniteFloat = INTERCEPT
 
 
-class _Curves(columns.Simulation):
+class _CurveFamily(columns.Simulation):
+    """Curves on [0, 1] with a label of two."""
+
+    def facts(self, parameters: Any, _paths: Any = None) -> Facts:
+        grid = np.linspace(0.0, 1.0, parameters.points).tolist()
+        space = {"grid": grid, "domain": [0.0, 1.0], "unit": "time"}
+        return {**space, "classes": ["-1", "+1"]} | super().facts(parameters)
+
+
+class _Curves(_CurveFamily):
     Parameters = CurvesParameters
 
-    def facts(self, parameters: CurvesParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the curves as plain JSON values."""
-        return FACTS | {
-            "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
-            "notes": _law_notes(parameters),
-            "bayes_error": bayes_error(parameters.slope, parameters.intercept),
-        }
+    def about(self, parameters: CurvesParameters) -> Facts:
+        error = bayes_error(parameters.slope, parameters.intercept)
+        notes = _law_notes(parameters)
+        return {"title": TITLE, "notes": notes, "bayes_error": error}
 
     def clients(
         self, parameters: CurvesParameters, n: int, generator: Generator
@@ -183,28 +181,22 @@ class ServersParameters(Strict, title="Parameters"):
         return self
 
 
-class _ServerCurves(columns.Simulation):
+class _ServerCurves(_CurveFamily):
     Parameters = ServersParameters
 
     def servers(self, parameters: ServersParameters) -> dict[str, None]:
         """Return the servers "0" to "K - 1"; a pipeline says each one's clients."""
         return dict.fromkeys(map(str, range(sum(parameters.servers))))
 
-    def facts(self, parameters: ServersParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata; ``groups`` has one for each server.
-
-        The Bayes error depends on the slope that was drawn: none is stated.
-        """
-        plain = CurvesParameters(points=parameters.points)
+    def about(self, parameters: ServersParameters) -> Facts:
         every = self.servers(parameters)
-        groups_metadata = {
+        return {
             "title": "Simulated curves of many servers (MRMA section 6.2)",
-            "bayes_error": None,
+            "bayes_error": None,  # it depends on the slope that was drawn
             "servers": every,
             "groups": [group_of(parameters, int(k)) for k in every],
             "notes": [*_NOTES],
         }
-        return CURVES.facts(plain) | groups_metadata
 
     def clients(
         self, parameters: ServersParameters, n: int, generator: Generator, server: int
@@ -275,20 +267,18 @@ class DriftingParameters(Strict, title="Parameters"):
     since: Count = 3
 
 
-class _DriftingCurves(columns.Simulation):
+class _DriftingCurves(_CurveFamily):
     Parameters = DriftingParameters
 
-    def facts(self, parameters: DriftingParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata; ``periods`` says groups are arrivals."""
+    def about(self, parameters: DriftingParameters) -> Facts:
         last, since = parameters.periods - 1, parameters.since
         when = (
             f"by {parameters.turn:g} degrees at {since}" if since <= last else "never"
         )
-        return FACTS | {
+        return {
             "title": "Simulated curves whose slope turns",
-            "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
             "notes": [f"Clients come in arrivals 0 to {last}; the slope turns {when}."],
-            "periods": parameters.periods,
+            "periods": parameters.periods,  # groups are arrivals
         }
 
     def clients(

@@ -4,16 +4,20 @@ Nothing is guessed: a cell that says nothing usable becomes NaN or -1, and the c
 reports it. Arrays are of m rows unless stated otherwise.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base.errors import UserError
+from curvote.base.table_file import Violations, convert_column, read_batches
 from curvote.base.text import WHOLE_NUMBER, normalise_id, text_digest
-from curvote.data.tables.schema import Violations
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Marks = NDArray[np.uint32]
 
 MICROSECONDS = 1e6
 VOCABULARY = 12  # so many labels that nobody listed are shown
@@ -21,6 +25,22 @@ VOCABULARY = 12  # so many labels that nobody listed are shown
 SPELT = " (spaces around an id, and .0 after a number, do not count)"
 _DATE = r"^\d{4}-\d{2}-\d{2}"
 _ZONE = r"(\d{2}:\d{2}.*?)\s*(Z|[+-]\d{2}:?\d{2})$"
+
+
+def read_blocks(
+    path: Path, names: list[str], violations: Violations
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield plain columns of a table block by block, after how many rows each begins.
+
+    UserError: as of `table_file.read_batches`, or no row at all.
+    """
+    begin = 0
+    for batch in read_batches(path, names, violations):
+        if len(batch):
+            yield begin, {name: plain_column(batch[name]) for name in names}
+        begin += len(batch)
+    if not begin:
+        raise UserError(f"{path} has no rows.")
 
 
 def is_date_time(column: Any) -> bool:
@@ -100,7 +120,7 @@ def encode_labels(
     return np.asarray(codes[np.asarray(where)])
 
 
-def identify(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
+def identify(column: Any) -> tuple[Integers, Marks]:
     """Return each id's client_id, and a mark that separates texts.
 
     Texts are compared as `identifier.normalise_id` spells them. A whole number in its
@@ -135,6 +155,31 @@ def trim_ids(column: Any) -> Any:
     import pyarrow.compute as pc
 
     return plain_column(pc.utf8_trim_whitespace(column)) if is_text(column) else column
+
+
+def identify_column(path: Path, name: str, column: Any) -> tuple[Integers, Marks]:
+    """Return what `identify` says of trimmed ids, of an empty one as of 0."""
+    with convert_column(path, name, column):
+        return identify(column.fill_null("0" if is_text(column) else 0))
+
+
+def count_wrong(
+    violations: Violations, what: str, wrong: Any, begin: int, column: Any = None
+) -> None:
+    """Count ``wrong`` rows (m,) of a block that begins after ``begin`` rows.
+
+    With ``column``, what stands there is an example.
+    """
+    rows = np.flatnonzero(wrong).tolist()
+
+    def cell_text(row: int) -> str:
+        if column is None:
+            return ""
+        cell = column[row].as_py()
+        return "is empty" if cell is None else repr(cell)
+
+    examples = ((begin + row + 1, cell_text(row)) for row in rows)
+    violations.add(what, len(rows), examples)
 
 
 def is_text(column: Any) -> bool:
@@ -220,9 +265,6 @@ class ColumnSpans:
         return np.asarray(np.where(self.values > 0, high - low, 0.0)) / (
             self.upper - self.lower
         )
-
-
-Marks = NDArray[np.uint32]
 
 
 class Identifiers:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,13 +15,13 @@ from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from curvote.base.errors import UserError
+from curvote.base.table_file import CsvForm, Violations, convert_column
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import ClientColumns, Paths, Points
-from curvote.data.tables import cells, schema
+from curvote.data.columns import ClientColumns, Paths, Points, Text
+from curvote.data.tables import cells
 from curvote.data.tables.card import FileCard, column_cards
 from curvote.data.tables.cells import Floats, Integers
-from curvote.data.tables.schema import Text, Violations
 
 
 class Grid(Strict):
@@ -45,7 +45,7 @@ class Gaps(Strict):
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
-class Parameters(schema.Labelled, schema.CsvForm):
+class Parameters(columns.Labelled, CsvForm):
     """Settings of ``source:``: file, columns, classes, grid, bounds, gaps.
 
     ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
@@ -98,7 +98,7 @@ class LongRows:
 
     first: int
     ids: Integers
-    marks: NDArray[np.uint32]
+    marks: cells.Marks
     lengths: Integers
     times: Floats
     values: Floats
@@ -126,22 +126,17 @@ class LongRows:
 class LongReader:
     """Reader of the long file at ``path``, counting its ``violations``.
 
-    ``label_codes`` are the labels met so far and their codes, those of ``listed`` from
-    the beginning. ``dates`` says whether times are date-times (microseconds on the wall
-    clock) or plain numbers; ``written`` is the form in which date-times stand there.
+    ``label_codes`` are the labels met so far and their codes, those that are listed
+    from the beginning. ``dates`` says whether times are date-times (microseconds on the
+    wall clock) or plain numbers.
     """
 
     def __init__(
-        self,
-        path: Path,
-        parameters: Parameters,
-        violations: Violations,
-        listed: Mapping[str, int],
+        self, path: Path, parameters: Parameters, violations: Violations
     ) -> None:
         self.path, self.names, self.violations = path, parameters, violations
-        self.label_codes = dict(listed)
-        self.most = len(listed) + cells.VOCABULARY
-        self.written = parameters.dates
+        self.label_codes = parameters.places
+        self.most = len(self.label_codes) + cells.VOCABULARY
         self.dates: bool | None = True if parameters.dates else None
         self.rows = 0
 
@@ -164,54 +159,43 @@ class LongReader:
 
     def _read_parts(self) -> Iterator[LongRows]:
         its = self.names
-        columns = [its.id, its.time, its.value, its.label]
-        for batch in schema.read_batches(self.path, columns, self.violations):
-            if batch.num_rows:
-                yield self._parse_part(*map(cells.plain_column, batch.columns))
-            self.rows += batch.num_rows
+        names = [its.id, its.time, its.value, its.label]
+        for begin, block in cells.read_blocks(self.path, names, self.violations):
+            self.rows = begin
+            yield self._parse_part(*block.values())
+            self.rows = begin + len(block[its.id])
 
     def _parse_part(self, ids: Any, times: Any, values: Any, labels: Any) -> LongRows:
         if self.dates is None:
             self.dates = cells.is_date_time(times)
-        number = partial(cells.parse_numbers, decimal=self.violations.form.decimal)
-        clock = partial(cells.wall_clock, form=self.written) if self.dates else number
+        its, n = self.names, self.rows
+        number = partial(cells.parse_numbers, decimal=its.decimal)
+        clock = partial(cells.wall_clock, form=its.dates) if self.dates else number
         wanted = "a date-time" if self.dates else "a finite number"
-        numbers = self._check_finite(self.names.time, times, clock, wanted)
-        name = self.names.value
-        measured = self._check_finite(name, values, number, "a finite number")
+        numbers = self._check_finite(its.time, times, clock, wanted)
+        measured = self._check_finite(its.value, values, number, "a finite number")
         codes = cells.encode_labels(labels, self.label_codes, self.most)
-        self._count_empty(self.names.label, codes < 0)
-        return LongRows(self.rows + 1, *self._find_runs(ids), numbers, measured, codes)
+        cells.count_wrong(self.violations, f"{its.label} is empty", codes < 0, n)
+        return LongRows(n + 1, *self._find_runs(ids), numbers, measured, codes)
 
     def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
-        with schema.convert_column(self.path, name, column):
+        with convert_column(self.path, name, column):
             numbers: Floats = read(column)
-        bad = np.flatnonzero(~np.isfinite(numbers)).tolist()
-        texts = (column[i].as_py() for i in bad)
-        examples_text = ("is empty" if text is None else repr(text) for text in texts)
-        examples = (
-            (self.rows + i + 1, text)
-            for i, text in zip(bad, examples_text, strict=True)
-        )
-        self.violations.add(f"{name} is not {wanted}", len(bad), examples)
+        what, wrong = f"{name} is not {wanted}", ~np.isfinite(numbers)
+        cells.count_wrong(self.violations, what, wrong, self.rows, column)
         return numbers
 
-    def _find_runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
+    def _find_runs(self, column: Any) -> tuple[Integers, cells.Marks, Integers]:
         import pyarrow.compute as pc
 
-        column = cells.trim_ids(column)
-        self._count_empty(self.names.id, np.asarray(pc.is_null(column)))
+        name, column = self.names.id, cells.trim_ids(column)
+        empty = np.asarray(pc.is_null(column))
+        cells.count_wrong(self.violations, f"{name} is empty", empty, self.rows)
         # An empty cell is reported already; from here on it counts as the row above.
         encoded = pc.run_end_encode(pc.fill_null_forward(column))
-        with schema.convert_column(self.path, self.names.id, column):
-            runs = encoded.values.fill_null("0" if cells.is_text(column) else 0)
-            ids, marks = cells.identify(runs)
+        ids, marks = cells.identify_column(self.path, name, encoded.values)
         ends = np.concatenate(([0], np.asarray(encoded.run_ends, dtype=np.int64)))
         return ids, marks, ends[1:] - ends[:-1]
-
-    def _count_empty(self, name: str, empty: NDArray[np.bool_]) -> None:
-        rows = (np.flatnonzero(empty) + self.rows + 1).tolist()
-        self.violations.add(f"{name} is empty", len(rows), ((i, "") for i in rows))
 
 
 def join_rows(parts: list[LongRows]) -> LongRows:
@@ -331,16 +315,15 @@ class LongScan:
     def __init__(self, parameters: Parameters, path: Path) -> None:
         self.parameters, self.path = parameters, path
         self.violations = Violations(path, parameters)
-        self.reader = LongReader(path, parameters, self.violations, parameters.places)
+        self.reader = LongReader(path, parameters, self.violations)
         self.identifiers = cells.Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
         self.spans = cells.ColumnSpans(*(np.array([end]) for end in parameters.bounds))
 
-    @property
     def classes(self) -> tuple[str, ...]:
-        """Return the classes, once all rows were read."""
+        """Return the classes, once all rows were read; UserError: violations."""
         codes = self.reader.label_codes
-        return schema.resolve_classes(
+        return columns.resolve_classes(
             self.violations, self.parameters.label, codes, self.parameters
         )
 
@@ -355,12 +338,7 @@ class LongScan:
                     self.spans.add(segments.values[:, np.newaxis])
                     yield self._select_usable(part, segments)
         self.identifiers.check()
-        if not self.reader.rows:
-            raise UserError(f"{self.path} has no rows.")
-        codes = self.reader.label_codes
-        schema.resolve_classes(
-            self.violations, self.parameters.label, codes, self.parameters
-        )
+        self.classes()
         if not self.tally["kept"]:
             raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")
 
@@ -442,37 +420,19 @@ class LongScan:
         return LongBlock(rows.ids[complete], labels[complete], usable)
 
 
-@dataclass
-class _CurveCounts:
-    """Counts of the usable curves."""
-
-    grid: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    flat: int = 0
-    repeated: cells.RepeatedRows = field(default_factory=cells.RepeatedRows)
-
-    def add(self, block: LongBlock) -> None:
-        """Count the curves of a block as they are on the grid."""
-        curves = block.segments.interpolate(self.grid)
-        self.counts += np.bincount(block.labels, minlength=len(self.counts))
-        self.flat += int((curves.min(axis=1) == curves.max(axis=1)).sum())
-        self.repeated.add(np.column_stack([curves, block.labels]))
-
-    def repeats(self) -> int:
-        """Return how many curves equal an earlier one."""
-        first = self.repeated.first_occurrences()
-        return 0 if first is None else int((~first).sum())
-
-
 def examined(parameters: Parameters, paths: Paths) -> FileCard:
     """Return the card of the file for its owner; UserError: violations."""
     path = paths["path"]
     scan = LongScan(parameters, path)
-    n_classes = len(parameters.classes or (False, True))
-    counts = _CurveCounts(parameters.points, np.zeros(n_classes, dtype=np.int64))
+    counts = np.zeros(len(parameters.classes or (False, True)), dtype=np.int64)
+    flat, repeated = 0, cells.RepeatedRows()
     for block in scan.blocks():
         if len(block.ids):
-            counts.add(block)
+            curves = block.segments.interpolate(parameters.points)
+            counts += np.bincount(block.labels, minlength=len(counts))
+            flat += int((curves.min(axis=1) == curves.max(axis=1)).sum())
+            repeated.add(np.column_stack([curves, block.labels]))
+    first = repeated.first_occurrences()
     tally, most = scan.tally, f"{parameters.gaps.most:g} {parameters.unit}"
     lost = tally["clients"] - tally["kept"]
     patchy = f"the curve does not reach both ends of the grid within {most}"
@@ -481,17 +441,17 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
         " gaps.most or a shorter grid, if that is right for your device."
     )
     level = (
-        f"{counts.flat:,} curves hold one value only: a device that was not worn?"
+        f"{flat:,} curves hold one value only: a device that was not worn?"
         " They count as clients."
     )
-    remarks = ((many, 10 * lost > tally["clients"]), (level, counts.flat))
+    remarks = ((many, 10 * lost > tally["clients"]), (level, flat))
     return FileCard(
         path=path,
         rows=scan.reader.rows,
         clients=tally["kept"],
-        classes=dict(zip(scan.classes, counts.counts.tolist(), strict=True)),
+        classes=dict(zip(scan.classes(), counts.tolist(), strict=True)),
         columns=column_cards([parameters.value], scan.spans),
-        repeats=counts.repeats(),
+        repeats=0 if first is None else int((~first).sum()),
         repeats_are="kept",
         left_out={f"a gap above {most}": tally["gap"], patchy: tally["ends"]},
         more=tuple(words for words, applies in remarks if applies),
@@ -501,7 +461,11 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = columns.user_file_key, columns.no_size, schema.classes
+files, size, classes = (
+    columns.always(("path",)),
+    columns.always(None),
+    columns.listed_classes,
+)
 
 
 def width(parameters: Parameters) -> int:
@@ -524,7 +488,7 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     lower, upper = parameters.bounds
     return columns.facts(
         np.asarray(counts).tolist(),
-        scan.classes,
+        scan.classes(),
         title=f"Curves of {paths['path'].name}",
         grid=parameters.points.tolist(),
         domain=[parameters.grid.start, parameters.grid.stop],

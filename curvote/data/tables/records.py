@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base import table_file
 from curvote.base.errors import UserError
-from curvote.base.table_file import indicator_name
 from curvote.curves.columns import TableValues, select_columns
-from curvote.data.tables import cells, curves, schema, table
+from curvote.data.columns import label_text
+from curvote.data.tables import cells, curves, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,23 +107,23 @@ class RawRecords:
         import pyarrow as pa
 
         form = self.writing
-        violations = schema.Violations(path, form)
-        names = [name for name in schema.column_names(path, form) if name]
-        row_batches = [*schema.read_batches(path, names, violations)]
+        violations = table_file.Violations(path, form)
+        names = [name for name in table_file.column_names(path, form) if name]
+        row_batches = [*table_file.read_batches(path, names, violations)]
         violations.check()
         if not sum(map(len, row_batches)):
             raise UserError(f"{path} has no rows.")
         frame: pd.DataFrame = pa.Table.from_batches(row_batches).to_pandas()
         rows = range(1, len(frame) + 1)
-        if schema.file_kind(path) == "parquet":
+        if table_file.file_kind(path) == "parquet":
             frame.index = pd.Index(rows, name="row")
         else:
-            lines = schema.row_lines(path, form, rows)
+            lines = table_file.row_lines(path, form, rows)
             frame.index = pd.Index([lines[row] for row in rows], name="line")
         return frame
 
     @property
-    def writing(self) -> schema.CsvForm:
+    def writing(self) -> table_file.CsvForm:
         """The writing of the source's CSV files."""
         return self._parameters
 
@@ -136,7 +137,7 @@ class RawRecords:
         column = {name: _to_arrow(raw[name], parameters.decimal) for name in self.raw}
         if isinstance(parameters, curves.Parameters):
             return _read_curves(parameters, column)
-        violations = schema.Violations(_GIVEN_RECORDS, parameters)
+        violations = table_file.Violations(_GIVEN_RECORDS, parameters)
         rows = _MarkedCells(parameters, _GIVEN_RECORDS, violations)
         values = rows.features(column)
         names = [
@@ -198,9 +199,7 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
         return TableValues(empty, np.empty(0, np.int64), {})
     listed = {"classes": parameters.classes or (first, "other"), "positive": None}
     scan = curves.LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
-    reader = _MemoryReader(
-        _GIVEN_RECORDS, scan.parameters, scan.violations, scan.reader.label_codes
-    )
+    reader = _MemoryReader(_GIVEN_RECORDS, scan.parameters, scan.violations)
     reader.columns = (*column.values(), pa.array([first] * n))
     scan.reader = reader
     blocks = [*scan.blocks()]
@@ -220,7 +219,9 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
 
 def _number_names(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the names of the numbers that a feature becomes."""
-    return [indicator_name(name, text) for text in categories.get(name, ())] or [name]
+    return [
+        table_file.indicator_name(name, text) for text in categories.get(name, ())
+    ] or [name]
 
 
 def _to_plain(parameters: Parameters) -> dict[str, Any]:
@@ -248,7 +249,7 @@ def _to_arrow(column: pd.Series[Any], decimal: str) -> Any:
     import pyarrow as pa
 
     def cell_text(cell: Any) -> str:
-        text = str(schema.label_text(cell))
+        text = str(label_text(cell))
         return text.replace(".", decimal) if isinstance(cell, float) else text
 
     try:

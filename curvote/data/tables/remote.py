@@ -18,13 +18,12 @@ from pydantic_core import PydanticCustomError
 
 from curvote.base import table_file
 from curvote.base.classes import Classes
-from curvote.base.table_file import Problems
+from curvote.base.table_file import Column, Violations
 from curvote.base.text import normalise_id
 from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import ClientColumns, Facts, Feature, Paths, Points
-from curvote.data.tables.schema import Text
+from curvote.data.columns import ClientColumns, Facts, Feature, Paths, Points, Text
 
 LONGEST = 60  # of a name
 NOBODY = -1  # the label of a record, as far as is known here
@@ -87,6 +86,10 @@ class _Elsewhere(columns.Simulation):
         """Return the classes in the pipeline's order."""
         return Classes(parameters.classes)
 
+    def facts(self, parameters: Any, paths: Any = None) -> Facts:
+        classes = {"classes": list(self.classes(parameters)), "simulated": False}
+        return super().facts(parameters, paths) | classes
+
     def clients(self, parameters: Any, _n: int, _generator: Generator) -> ClientColumns:
         """Return the columns of the table ``clients`` without rows."""
         records = np.empty((0, self.width(parameters)))
@@ -136,17 +139,12 @@ class _Curves(_Elsewhere):
         two = parameters.negative or "", parameters.positive or ""
         return Classes(parameters.classes or two)
 
-    def facts(self, parameters: CurvesParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the curves."""
+    def about(self, parameters: CurvesParameters) -> Facts:
         return {
             "title": "Curves that stay with their owners",
             "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
             "domain": list(parameters.domain),
             "unit": parameters.unit,
-            "classes": list(self.classes(parameters)),
-            "rows": None,
-            "counts": {},
-            "simulated": False,
             "notes": ["No curve is here: messages come by envelope."],
         }
 
@@ -184,22 +182,13 @@ class _Table(_Elsewhere):
         """Return the servers; their releases say how many records each has."""
         return dict.fromkeys(parameters.servers)
 
-    def facts(self, parameters: TableParameters, _paths: Any = None) -> Facts:
-        """Return the public metadata of the records."""
+    def about(self, parameters: TableParameters) -> Facts:
         why, bounds = "stated by the user", parameters.features.items()
-        features = [Feature(name, "", *ends, why) for name, ends in bounds]
         return {
             "title": "Tables that stay with their servers",
-            "grid": list(range(len(features))),
-            "domain": [0, len(features) - 1],
-            "unit": "feature",
-            "classes": list(parameters.classes),
-            "features": [feature.to_json() for feature in features],
+            **columns.feature_facts([Feature(x, "", *ends, why) for x, ends in bounds]),
             "servers": self.servers(parameters),
             "record": parameters.record,
-            "rows": None,
-            "counts": {},
-            "simulated": False,
             "notes": ["No record is here: each server sends what it releases."],
         }
 
@@ -245,8 +234,8 @@ class _Labels:
     SIMULATED, USER_FILE = False, True
     REMOTE = True  # the labels are
     Parameters = LabelsParameters
-    files = staticmethod(columns.user_file_key)
-    size = staticmethod(columns.no_size)
+    files = staticmethod(columns.always(("path",)))
+    size = staticmethod(columns.always(None))
 
     def width(self, parameters: LabelsParameters) -> int:
         """Return how many numbers a record has: one for each category of a text."""
@@ -264,17 +253,12 @@ class _Labels:
             UserError: everything that is wrong with the file, at once, with lines.
         """
         names, values = load_records(parameters, paths["path"])
-        features = [*_feature_metadata(parameters, values)]
+        texts = parameters.categories.items()
         return {
             "title": f"Public records of {paths['path'].name}",
-            "grid": list(range(len(features))),
-            "domain": [0, len(features) - 1],
-            "unit": "feature",
+            **columns.feature_facts([*_number_features(parameters, values)]),
             "classes": list(parameters.classes),
-            "features": [feature.to_json() for feature in features],
-            "categories": {
-                x: list(texts) for x, texts in parameters.categories.items()
-            },
+            "categories": {name: list(categories) for name, categories in texts},
             "rows": len(names),
             "counts": {},
             "simulated": False,
@@ -302,66 +286,52 @@ def load_records(
             twice, no row, a name that is empty, too long or stands twice, a cell that
             is no number, a text that is none of its categories.
     """
-    frame, problems = table_file.read_table(path), Problems(path)
-    if not len(frame):
-        problems.add("it has no row")
-    if table_file.note_missing_columns(
-        frame, [parameters.record, *parameters.features], problems
-    ):
-        problems.check()
-    names = _record_names(frame, parameters.record, problems)
+    table, violations = table_file.read_cells(path), Violations(path)
+    if not len(table):
+        violations.note("it has no row")
+    wanted = [parameters.record, *parameters.features]
+    if violations.note_columns(table.columns, wanted):
+        violations.check()
+    texts = table_file.read_texts(table, parameters.record, violations)
+    names = [*map(normalise_id, texts)]
+    odd = np.array([len(x) > LONGEST or not x.isprintable() for x in names], dtype=bool)
+    what = f"{parameters.record}: no plain text of at most {LONGEST} characters"
+    violations.note_rows(table, odd, what)
+    what = f"{parameters.record}: a record that stood there before"
+    violations.note_rows(table, table_file.repeated_texts(names), what)
     parts = []
     for name in parameters.features:
-        if texts := parameters.categories.get(name):
-            indicators = table_file.read_indicators(frame, name, texts, problems)
-            parts.append(indicators)
-        else:
-            parts.append(_number_column(frame, name, problems))
-    problems.check()
-    return names, np.column_stack(parts)
+        categories = parameters.categories.get(name)
+        column = Column(name, categories, table_file.MISSING)
+        values = table_file.read_column(table, column, violations)
+        if categories:
+            parts.append(values[:, np.newaxis] == np.arange(len(categories)))
+            continue
+        if all(table_file.cell_text(x) in table_file.MISSING for x in table[name]):
+            violations.note(f"{name}: every value is missing")
+        elif not violations:
+            absent = np.isnan(values)
+            values = np.where(absent, values[~absent].mean(), values)
+        parts.append(values[:, np.newaxis])
+    violations.check()
+    return names, np.hstack(parts).astype(np.float64)
 
 
-def _record_names(frame: Any, column: str, problems: Problems) -> list[str]:
-    names = [*map(normalise_id, table_file.read_texts(frame, column, problems))]
-    odd = np.array([len(x) > LONGEST or not x.isprintable() for x in names], dtype=bool)
-    what = f"{column}: no plain text of at most {LONGEST} characters"
-    problems.add_rows(frame, odd, what)
-    seen_names: set[str] = {""}
-    again = np.zeros(len(names), dtype=bool)
-    for row, name in enumerate(names):
-        again[row] = name in seen_names and name != ""
-        seen_names.add(name)
-    problems.add_rows(frame, again, f"{column}: a record that stood there before")
-    return names
-
-
-def _number_column(frame: Any, name: str, problems: Problems) -> FloatArray:
-    """Return a column of numbers; the public mean of the others where one is absent."""
-    absent = table_file.missing_cells(frame, name)
-    filled = frame[[name]].astype(object).mask(absent[:, None], 0)
-    values = table_file.read_numbers(filled, [name], problems)[:, 0]
-    if absent.all():
-        problems.add(f"{name}: every value is missing")
-        return values
-    return np.where(absent, values[~absent].mean(), values)
-
-
-def _feature_metadata(
+def _number_features(
     parameters: LabelsParameters, values: FloatArray
 ) -> Iterator[Feature]:
-    """Yield the metadata of each number, with the public file's bounds."""
-    place = 0
+    """Yield each number as a feature, with the public file's bounds."""
+    numbers = iter(values.T)
     for name in parameters.features:
-        for text in parameters.categories.get(name, (None,)):
-            column = values[:, place]
-            place += 1
-            if text is None:
-                low, high = float(column.min()), float(column.max())
-                why = "the public file"
-                yield Feature(name, "", low, max(high, np.nextafter(low, np.inf)), why)
-            else:
-                column_name = table_file.indicator_name(name, text)
-                yield Feature(column_name, "0 or 1", 0, 1, "stated by the user")
+        for text in parameters.categories.get(name, ()):
+            next(numbers)
+            column = table_file.indicator_name(name, text)
+            yield Feature(column, "0 or 1", 0, 1, "stated by the user")
+        if name not in parameters.categories:
+            number = next(numbers)
+            low, high = float(number.min()), float(number.max())
+            ends = low, max(high, np.nextafter(low, np.inf))
+            yield Feature(name, "", *ends, "the public file")
 
 
 CURVES = _Curves()

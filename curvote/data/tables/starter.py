@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice, product
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
@@ -14,7 +15,18 @@ from unicodedata import normalize
 import numpy as np
 
 from curvote.base.errors import UserError
-from curvote.data.tables import cells, schema
+from curvote.base.table_file import (
+    DECIMAL_COMMA,
+    PLAIN,
+    SEPARATORS,
+    CsvForm,
+    Violations,
+    column_names,
+    file_kind,
+    read_batches,
+    refuse_other_separator,
+)
+from curvote.data.tables import cells
 from curvote.data.tables.table import MARKS
 
 TO_STATE: Final = "TO_STATE"
@@ -41,7 +53,7 @@ class FileLayout:
     path: Path
     kinds: dict[str, Kind]
     rows: int
-    form: schema.CsvForm = schema.PLAIN
+    form: CsvForm = PLAIN
     absent: tuple[str, ...] = ()
     dates: dict[str, str] = field(default_factory=dict)
     unique_columns: tuple[str, ...] = ()
@@ -60,12 +72,12 @@ def read_layout(path: Path) -> FileLayout:
     """
     if not path.is_file():
         raise UserError(f"no file {path}. Name a CSV or Parquet file that is there.")
-    form = _guess_form(path) if schema.file_kind(path) == "csv" else schema.PLAIN
+    form = _guess_form(path) if file_kind(path) == "csv" else PLAIN
     # pandas writes its index without a name
-    names = [name for name in schema.column_names(path, form) if name]
+    names = [name for name in column_names(path, form) if name]
     _check_names(path, names, form)
-    violations = schema.Violations(path, form)
-    first = next(iter(islice(schema.read_batches(path, names, violations), 1)), None)
+    violations = Violations(path, form)
+    first = next(iter(islice(read_batches(path, names, violations), 1)), None)
     violations.check()
     if first is None or not first.num_rows:
         raise UserError(f"{path} has no rows.")
@@ -88,27 +100,23 @@ def read_layout(path: Path) -> FileLayout:
             dates[name] = written
         if _identifies_rows(column, rows):
             unique.append(name)
-    n_rows = sum(
-        len(x)
-        for x in schema.read_batches(path, names[:1], schema.Violations(path, form))
-    )
+    n_rows = sum(len(x) for x in read_batches(path, names[:1], Violations(path, form)))
     return FileLayout(path, kinds, n_rows, form, absent, dates, tuple(unique))
 
 
-def count_runs(path: Path, column: str, form: schema.CsvForm = schema.PLAIN) -> int:
+def count_runs(path: Path, column: str, form: CsvForm = PLAIN) -> int:
     """Return the number of runs of equal values in a column."""
     import pyarrow.compute as pc
 
     total, last = 0, object()
-    for batch in schema.read_batches(path, [column], schema.Violations(path, form)):
-        ids = pc.run_end_encode(cells.plain_column(batch[column])).values
-        if len(ids):
-            total += len(ids) - (ids[0].as_py() == last)
-            last = ids[-1].as_py()
+    for _, block in cells.read_blocks(path, [column], Violations(path, form)):
+        ids = pc.run_end_encode(block[column]).values
+        total += len(ids) - (ids[0].as_py() == last)
+        last = ids[-1].as_py()
     return total
 
 
-def _guess_form(path: Path) -> schema.CsvForm:
+def _guess_form(path: Path) -> CsvForm:
     """Return the encoding, separator and decimal mark of a CSV file."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as stream:
@@ -132,12 +140,12 @@ def _guess_form(path: Path) -> schema.CsvForm:
         return (alike if wide > 1 else 0.0), wide
 
     # What splits most lines alike.
-    separator: Any = max(schema.SEPARATORS, key=count_columns)
-    return schema.CsvForm(separator=separator, encoding=letters)
+    separator: Any = max(SEPARATORS, key=count_columns)
+    return CsvForm(separator=separator, encoding=letters)
 
 
-def _check_names(path: Path, names: list[str], form: schema.CsvForm) -> None:
-    schema.refuse_other_separator(path, names, form)
+def _check_names(path: Path, names: list[str], form: CsvForm) -> None:
+    refuse_other_separator(path, names, form)
     if len(names) == 1:
         raise UserError(f"{path} has one column, {names[0]!r}: a label needs another.")
     wrong = sorted({name for name in names if names.count(name) > 1})
@@ -167,8 +175,8 @@ def _mostly_matches(column: Any, pattern: str) -> bool:
 
 
 def _has_decimal_commas(column: Any) -> bool:
-    return _mostly_matches(column, rf"^({schema.DECIMAL_COMMA}|[+-]?\d+)$") and bool(
-        re.search(schema.DECIMAL_COMMA, " ".join(column.to_pylist()))
+    return _mostly_matches(column, rf"^({DECIMAL_COMMA}|[+-]?\d+)$") and bool(
+        re.search(DECIMAL_COMMA, " ".join(column.to_pylist()))
     )
 
 
@@ -199,7 +207,7 @@ def _identifies_rows(column: Any, rows: int) -> bool:
         return False
     if cells.is_text(column):
         if not _mostly_matches(column, r"^\d+$"):
-            number = rf"^[+-]?[\d.]+$|^{schema.DECIMAL_COMMA}$"
+            number = rf"^[+-]?[\d.]+$|^{DECIMAL_COMMA}$"
             return not _mostly_matches(column, number) and not _date_form(column)
         if _mostly_matches(column, r"^0\d+$"):
             return True
@@ -222,7 +230,7 @@ def _column_kind(column: Any, written: str) -> Kind:
     if leading_zeros and _mostly_matches(column, r"^\d+$"):
         return "code"
     # A word here and there in a column of numbers is for `check` to name, and commas.
-    comma = pc.match_substring_regex(column, f"^{schema.DECIMAL_COMMA}$")
+    comma = pc.match_substring_regex(column, f"^{DECIMAL_COMMA}$")
     words = np.isnan(cells.parse_numbers(column)) & ~np.asarray(comma)
     return "text" if len(words) and words.mean() > 0.5 else "number"
 
@@ -259,37 +267,24 @@ def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
             no_feature[name] = _NO_FEATURE[kind]
         else:
             features.append(name)
-    texts = [name for name in features if layout.kinds[name] != "number"]
-    numbers = [name for name in features if name not in texts]
-    id_line = "      # id: COLUMN  (a release needs it)"
-    if id_column:
-        id_line = f"      id: {quote_yaml(id_column)}"
-    spare = "repeat another" if id_column is None else "lack a value"
-    name = _pipeline_name(path)
-    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
-    lines = [
-        f"  {name}:",
-        "    source:",
-        "      name: table            # one record a row",
-        f"      path: {quote_yaml(path)}",
-        *_form_settings(layout),
-        *([f"      missing_values: [{marks}]"] if marks else []),
-        id_line,
-        f"      label: {quote_yaml(label)}",
-        *_CLASSES,
-        f"      features: [{', '.join(map(quote_yaml, features))}]",
-        *_excluded_columns(no_feature, layout),
-        *_BOUNDS,
-        *_yaml_entries("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
-        *(_TEXTS if texts else ()),
-        *_yaml_entries("categories", texts, f"[{TO_STATE}]"),
-        *_role_sizes(layout.rows, "rows", spare),
-        "    # Each number becomes one around 0, by its bounds alone.",
-        "    project:",
-        "      {basis: identity, rescale: standard, centre: public, scale: public}",
-        *_REST,
-    ]
-    return name, "\n".join(lines)
+    dates = (name for name in no_feature if layout.kinds[name] == "date-time")
+    date = next(((name, layout.dates.get(name, "%Y-%m-%d")) for name in dates), None)
+    return _write_pipeline(
+        layout,
+        path,
+        form="table",
+        absent=layout.absent,
+        id=id_column,
+        label=label,
+        numbers_and_texts=features,
+        numbers=[name for name in features if layout.kinds[name] == "number"],
+        texts=[name for name in features if layout.kinds[name] != "number"],
+        no_feature=no_feature,
+        date=date,
+        n=layout.rows,
+        what="rows",
+        spare="repeat another" if id_column is None else "lack a value",
+    )
 
 
 def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
@@ -303,32 +298,50 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     if len(open_) == len(remaining):
         four |= dict(zip(open_, remaining, strict=True))
     has_id = four["id"] != TO_STATE
-    clients = count_runs(layout.path, four["id"], layout.form) if has_id else 0
-    name = _pipeline_name(path)
-    written = layout.dates.get(four["time"], "%Y-%m-%d")
-    plain = written.startswith("%Y-%m-%d")
-    lines = [
-        f"  {name}:",
-        "    source:",
-        "      name: curves           # one measurement a row",
-        f"      path: {quote_yaml(path)}",
-        *_form_settings(layout),
-        *(f"      {key}: {quote_yaml(column)}" for key, column in four.items()),
-        *([] if plain else [f"      dates: {json.dumps(written)}"]),
-        *_CLASSES,
-        *(_CLOCK if "date-time" in layout.kinds.values() else _HOURS),
-        f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
-        f"      unit: {TO_STATE}",
-        *_BOUNDS,
-        f"      bounds: [{TO_STATE}, {TO_STATE}]",
-        "      # Who was longer without a measurement is left out, and counted.",
-        f"      gaps: {{most: {TO_STATE}}}",
-        *_role_sizes(clients, "clients", "are too patchy"),
-        "    # A curve becomes 5 numbers between -1 and 1, by its bounds alone.",
-        "    project: {basis: fourier, size: 5, rescale: min_max, bounds: public}",
-        *_REST,
-    ]
-    return name, "\n".join(lines)
+    return _write_pipeline(
+        layout,
+        path,
+        form="curves",
+        columns=four,
+        dates=layout.dates.get(four["time"], "%Y-%m-%d"),
+        clock="date-time" in layout.kinds.values(),
+        n=count_runs(layout.path, four["id"], layout.form) if has_id else 0,
+        what="clients",
+        spare="are too patchy",
+    )
+
+
+def _write_pipeline(
+    layout: FileLayout, path: str, *, n: int, **fields: Any
+) -> tuple[str, str]:
+    """Return the name and the text of a pipeline for ``n`` public records."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    texts = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        autoescape=False,  # noqa: S701 - YAML, quoted below
+    )
+    texts.filters |= {
+        "yaml": quote_yaml,
+        "json": json.dumps,
+        "text": partial(json.dumps, ensure_ascii=False),
+    }
+    # The pipeline's name is the file's, without its ending.
+    stem = normalize("NFKD", PurePath(path).name.partition(".")[0])
+    stem = stem.encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
+    if not re.match(r"[a-z]", name) or name in _NO_TEXT:
+        name = f"my-{name}"
+    return name, texts.get_template("starter.yaml.j2").render(
+        fields,
+        name=name,
+        path=path,
+        written=layout.form.model_dump(exclude_defaults=True),
+        n=n,
+        sizes=[max(int(share * n), 1) for share in _SIZES],
+    )
 
 
 SIMULATED: Final = """\
@@ -346,70 +359,10 @@ SIMULATED: Final = """\
     epsilon: [0.5, 1, 2, 5]
     replicates: 20
     # schedule: {cron: "0 6 * * 1", timezone: UTC}"""
-_BOUNDS = (
-    "      # Bounds are public: state what is known without the file, from the",
-    "      # device's or the field's limits. Never its least and largest value: those",
-    "      # are somebody's.",
-)
-_TEXTS = (
-    "      # The texts that may stand there, known without the file; each becomes a",
-    "      # number of its own, 0 or 1. What is neither number nor one of a few texts,",
-    "      # such as a date, is no feature: take it out here and there.",
-)
-_HOURS = (
-    "      # The public grid on which every curve is read, in `unit`, for instance",
-    "      # {start: 0, stop: 24, points: 49} with unit: h.",
-)
-_CLOCK = (
-    "      # The public grid on which every curve is read, in `unit` (s, min, h or d)",
-    "      # since the midnight before a client's first measurement: {start: 0, stop:",
-    "      # 24, points: 49} with unit: h is a day, stop: 168 a week.",
-)
-_REST = (
-    "    # `auto` takes what the number of clients and epsilon call for; a learner on",
-    "    # the numbers themselves shows what privacy costs, the majority what it must",
-    "    # beat.",
-    "    protocols:",
-    "      - auto",
-    "      - {name: clean, label: no privacy, learners: [logistic]}",
-    "      - {name: majority, label: nothing learnt}",
-    "    epsilon: [1, 2, 5]  # a client's whole budget; smaller is more private",
-    "    replicates: 20      # independent repetitions of this study",
-    "    # `curvote serve` runs it by itself, at a time or every so many seconds:",
-    '    # schedule: {cron: "0 6 * * 1", timezone: UTC}  # or {interval: 3600}',
-)
-
-
 _NO_FEATURE = {
     "code": "numbers with leading zeros: a code",
     "empty": "most of it is empty",
 }
-_CLASSES = (
-    f"      positive: {TO_STATE}     # the label that is to be found, as it stands;",
-    "      # with more than two labels instead: classes: [a, b, c]",
-)
-
-
-def _form_settings(layout: FileLayout) -> list[str]:
-    """Return the form of the file where it is no plain CSV."""
-    form = layout.form.model_dump(exclude_defaults=True)
-    return [f"      {key}: {json.dumps(value)}" for key, value in form.items()]
-
-
-def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[str]:
-    """Return the columns that are no features, and hints for dates."""
-    lines = [
-        f"      # no feature: {quote_yaml(n)} ({why})" for n, why in no_feature.items()
-    ]
-    dates = [name for name in no_feature if layout.kinds[name] == "date-time"]
-    if dates:
-        form = json.dumps(layout.dates.get(dates[0], "%Y-%m-%d"))
-        written = f"{quote_yaml(dates[0])}: {form}"
-        lines += [
-            "      # (A date counts as days where it stands under features, and here",
-            f"      # dates: {{{written}}}, bounds like [1920-01-31, 2025-12-31].)",
-        ]
-    return lines
 
 
 def quote_yaml(text: str) -> str:
@@ -420,34 +373,8 @@ def quote_yaml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _pipeline_name(path: str) -> str:
-    """Return the name of a pipeline: the file's, without its ending."""
-    stem = normalize("NFKD", PurePath(path).name.partition(".")[0])
-    stem = stem.encode("ascii", "ignore").decode()
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
-    return name if re.match(r"[a-z]", name) and name not in _NO_TEXT else f"my-{name}"
-
-
 def _guess_column(names: list[str], candidates: tuple[str, ...]) -> str | None:
     """Return the first name among the ``candidates``, also as suffix."""
     plain = {re.sub(r"[_ ]?id$", "", n.lower()) or "id": n for n in reversed(names)}
     plain |= {name.strip().lower(): name for name in reversed(names)}
     return next((plain[word] for word in candidates if word in plain), None)
-
-
-def _yaml_entries(key: str, names: list[str], mark: str) -> list[str]:
-    if not names:
-        return []
-    return [f"      {key}:", *(f"        {quote_yaml(name)}: {mark}" for name in names)]
-
-
-def _role_sizes(n: int, what: str, why: str) -> list[str]:
-    """Return the sizes of the roles for n records, which are public."""
-    if not n:
-        return [f"    clients: {{train: {TO_STATE}, test: {TO_STATE}}}"]
-    train, test = (max(int(share * n), 1) for share in _SIZES)
-    return [
-        f"    # How many take part is public. There are {n} {what}; some are spare, as",
-        f"    # records that {why} may be left out.",
-        f"    clients: {{train: {train}, test: {test}}}",
-    ]

@@ -7,7 +7,7 @@ zeros, a misspelt category or a new code of the laboratory would pass for data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
@@ -18,22 +18,26 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
-from curvote.base.errors import UserError
-from curvote.data import columns, reader
-from curvote.data.columns import ClientColumns, Feature, Paths
+from curvote.base.table_file import (
+    MAX_LISTED,
+    CsvForm,
+    Violations,
+    convert_column,
+)
+from curvote.data import columns, raw_files, reader
+from curvote.data.columns import ClientColumns, Feature, Paths, Text
 from curvote.data.reader import TableParameters, TableSchema
 from curvote.data.tables import cells
-from curvote.data.tables import schema as labelled
 from curvote.data.tables.card import FileCard, column_cards
 from curvote.data.tables.cells import SPELT, ColumnSpans, Floats, Integers, RepeatedRows
 
 Bounds = dict[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]]
 Categories = dict[
-    str, Annotated[tuple[labelled.LabelText, ...], columns.DISTINCT_CLASSES]
+    str, Annotated[tuple[columns.LabelText, ...], columns.DISTINCT_CLASSES]
 ]
 
 
-class Parameters(labelled.Labelled, TableParameters, labelled.CsvForm):
+class Parameters(columns.Labelled, TableParameters, CsvForm):
     """Settings of ``source:``: file, columns, classes, features' bounds.
 
     Rows of different ids are different people, however equal they look: with an ``id``
@@ -47,14 +51,14 @@ class Parameters(labelled.Labelled, TableParameters, labelled.CsvForm):
     """
 
     name: Literal["table"] = "table"
-    path: labelled.Text
-    label: labelled.Text
-    features: Annotated[tuple[labelled.Text, ...], pydantic.Field(min_length=1)]
+    path: Text
+    label: Text
+    features: Annotated[tuple[Text, ...], pydantic.Field(min_length=1)]
     categories: Categories = pydantic.Field(default_factory=dict)
-    missing_values: tuple[labelled.Text, ...] = ()
-    dates: dict[str, labelled.Text] = pydantic.Field(default_factory=dict)
+    missing_values: tuple[Text, ...] = ()
+    dates: dict[str, Text] = pydantic.Field(default_factory=dict)
     bounds: Bounds = pydantic.Field(default_factory=dict)
-    id: labelled.Text | None = None
+    id: Text | None = None
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -173,7 +177,7 @@ class TableCells:
     """
 
     def __init__(
-        self, parameters: Parameters, path: Path, violations: labelled.Violations
+        self, parameters: Parameters, path: Path, violations: Violations
     ) -> None:
         self.parameters, self.path, self.violations = parameters, path, violations
         self.label_codes = parameters.places
@@ -183,39 +187,43 @@ class TableCells:
 
     def blocks(self) -> Iterator[TableBlock]:
         """Yield the rows; none at all is a UserError."""
-        parameters, begin = self.parameters, 0
-        wanted = [*parameters.features, parameters.label]
-        wanted += [parameters.id] if parameters.id else []
-        for batch in labelled.read_batches(self.path, wanted, self.violations):
-            columns = {name: cells.plain_column(batch[name]) for name in wanted}
-            if len(batch):
-                codes = self._labels(columns[parameters.label], begin)
-                values = self.features(columns, begin)
-                ids = self._client_ids(columns, len(codes), begin)
-                yield TableBlock(begin, ids, values, codes)
-            begin += len(batch)
-        if not begin:
-            raise UserError(f"{self.path} has no rows.")
+        its = self.parameters
+        wanted = [*its.features, its.label, *([its.id] if its.id else [])]
+        for begin, block in cells.read_blocks(self.path, wanted, self.violations):
+            codes = self._labels(block[its.label], begin)
+            values = self.features(block, begin)
+            ids = self._client_ids(block, len(codes), begin)
+            yield TableBlock(begin, ids, values, codes)
 
     def ids(self) -> Iterator[Integers]:
         """Yield the ids alone, row numbers without a column of ids."""
-        begin, column = 0, self.parameters.id or self.parameters.label
-        for batch in labelled.read_batches(self.path, [column], self.violations):
-            columns = {column: cells.plain_column(batch[column])}
-            yield self._client_ids(columns, len(batch), begin)
-            begin += len(batch)
-        if not begin:
-            raise UserError(f"{self.path} has no rows.")
+        wanted = [self.parameters.id or self.parameters.label]
+        for begin, block in cells.read_blocks(self.path, wanted, self.violations):
+            yield self._client_ids(block, len(block[wanted[0]]), begin)
 
-    def rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
+    def check_ids(self, parts: list[Integers]) -> None:
+        """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
+        if self.parameters.id is None or not parts:
+            return
+        ranked = np.concatenate(parts)
+        ranked.sort()
+        if (ranked[1:] != ranked[:-1]).all():
+            return
+        every = np.concatenate(parts)
+        nonempty = np.delete(np.arange(len(every)), np.concatenate(self.empty))
+        again = np.ones(len(nonempty), dtype=bool)
+        again[np.unique(every[nonempty], return_index=True)[1]] = False
+        rows = nonempty[again]
+        what = f"{self.parameters.id} repeats an earlier one{SPELT}"
+        self.violations.add(what, len(rows), self._rows_with_ids(rows[:MAX_LISTED]))
+
+    def _rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
         """Yield rows (ascending) with their written ids, for a message."""
-        id_name, begin = str(self.parameters.id), 0
-        violations = labelled.Violations(self.path, self.parameters)
-        for batch in labelled.read_batches(self.path, [id_name], violations):
-            column = cells.trim_ids(cells.plain_column(batch[id_name]))
-            for row in rows[(rows >= begin) & (rows < begin + len(batch))].tolist():
+        name, unheard = str(self.parameters.id), Violations(self.path, self.parameters)
+        for begin, block in cells.read_blocks(self.path, [name], unheard):
+            column = cells.trim_ids(block[name])
+            for row in rows[(rows >= begin) & (rows < begin + len(column))].tolist():
                 yield row + 1, repr(column[row - begin].as_py())
-            begin += len(batch)
 
     def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
         """Return features (m, p) of rows, NaN where missing or of no use."""
@@ -261,7 +269,7 @@ class TableCells:
         import pyarrow.compute as pc
 
         column, form = self._null_missing(column), self.parameters.dates.get(name)
-        with labelled.convert_column(self.path, name, column):
+        with convert_column(self.path, name, column):
             if form:
                 values = cells.wall_clock(column, form) / _DAY
             else:
@@ -280,10 +288,7 @@ class TableCells:
         empty = np.asarray(column.is_null())
         self.empty.append(np.flatnonzero(empty) + begin)
         self._count_violation(f"{column_name} is empty", empty, begin)
-        with labelled.convert_column(self.path, column_name, column):
-            id_column = column.fill_null("0" if cells.is_text(column) else 0)
-            ids, _ = cells.identify(id_column)
-        return ids
+        return cells.identify_column(self.path, column_name, column)[0]
 
     def _null_missing(self, column: Any, meant: Collection[str] = ()) -> Any:
         """Return trimmed texts, null where one means missing; numbers as they are."""
@@ -301,12 +306,7 @@ class TableCells:
     def _count_violation(
         self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
     ) -> None:
-        rows = np.flatnonzero(wrong)
-        texts = (
-            (begin + row + 1, "" if examples is None else repr(examples[row].as_py()))
-            for row in rows.tolist()
-        )
-        self.violations.add(what, len(rows), texts)
+        cells.count_wrong(self.violations, what, wrong, begin, examples)
 
 
 def table_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
@@ -349,20 +349,15 @@ class TableSurvey(reader.TableCounts):
     """The counts of a whole table file.
 
     ``first`` (rows,) are the rows that repeat no earlier one; None where that is no
-    question. ``counts`` are the clients of each class, ``missing`` the values that each
-    feature lacks before rows are left out for it, ``labels`` the texts by code, and
-    ``spans`` how the features' values lie within their bounds.
+    question. ``missing`` are the values that each feature lacks before rows are left
+    out for it, ``labels`` the texts by code, and ``spans`` how the features' values lie
+    within their bounds.
     """
 
     schema: TableSchema
     first: Bits | None
-    counts: dict[str, int]
     labels: tuple[str, ...]
     spans: ColumnSpans
-
-    def by_class(self, classes: Sequence[str]) -> list[int]:
-        """Return how many clients each class has."""
-        return [self.counts.get(name, 0) for name in classes]
 
 
 def survey_table(parameters: Parameters, path: Path) -> TableSurvey:
@@ -370,82 +365,72 @@ def survey_table(parameters: Parameters, path: Path) -> TableSurvey:
 
     A file that stays the same is read once.
     """
-    stat = path.stat()
-    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    stamp = raw_files.stamp(path)
     return _cached_survey(parameters.model_dump_json(), path, stamp)
 
 
 @lru_cache(maxsize=1)
 def _cached_survey(wanted: str, path: Path, _stamp: tuple[int, ...]) -> TableSurvey:
     parameters = Parameters.model_validate_json(wanted)  # mappings have no hash
-    violations = labelled.Violations(path, parameters)
+    violations = Violations(path, parameters)
     table = TableCells(parameters, path, violations)
-    repeated, ids = RepeatedRows(), _SeenIds()
+    repeated, ids = RepeatedRows(), list[Integers]()
 
     def noted_blocks() -> Iterator[TableBlock]:
         for block in table.blocks():
             repeated.add(np.column_stack([block.values, block.codes]))
-            ids.add(block.ids)
+            ids.append(block.ids)
             yield block
 
-    total = _tally_blocks(noted_blocks(), parameters)
-    ids.check(table)
+    total = _RowCounts(noted_blocks(), parameters)
+    table.check_ids(ids)
     codes = table.label_codes
-    names = labelled.resolve_classes(violations, parameters.label, codes, parameters)
-    first = repeated.first_occurrences()
-    rows = total.rows
+    names = columns.resolve_classes(violations, parameters.label, codes, parameters)
+    first, rows = repeated.first_occurrences(), total.rows
     distinct = rows if first is None else int(first.sum())
     if parameters.duplicates != "distinct":
         first = None
     if first is not None:
         again = TableCells(parameters, path, violations).blocks()
-        total = _tally_blocks(_choose_rows(again, first), parameters)
-    schema, labels = spread_schema(parameters, names), tuple(codes)
+        total = _RowCounts(_choose_rows(again, first), parameters)
+    schema = spread_schema(parameters, names)
     missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
     if parameters.missing == "keep":
         reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
     if parameters.missing == "drop" and not total.codes.sum():
         raise reader.no_rows_error()
-    counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
-    spans = total.spans
-    return TableSurvey(rows, distinct, missing, schema, first, counts, labels, spans)
+    by_label = dict(zip(codes, total.codes.tolist(), strict=False))
+    counts = [by_label.get(name, 0) for name in names]
+    return TableSurvey(
+        rows, distinct, missing, counts, schema, first, (*codes,), total.spans
+    )
 
 
-@dataclass
 class _RowCounts:
-    """Counts over rows: all, those that stay clients by label code, missing values."""
+    """Counts over the rows of blocks.
 
-    rows: int
-    codes: Integers
-    missing: Integers
-    empty: Integers
-    spans: ColumnSpans
+    All ``rows``, those that stay clients by label code (``codes``), values of each
+    feature that are ``missing`` or ``empty`` cells, and the ``spans`` of all.
+    """
 
-
-def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowCounts:
-    schema = spread_schema(parameters, ())
-    p = len(schema.features)
-    ends = ([getattr(f, end) for f in schema.features] for end in ("lower", "upper"))
-    spans = ColumnSpans(*(np.array(end, dtype=np.float64) for end in ends))
-    total = _RowCounts(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
-    for block in blocks:
-        absent = reader.missing_mask(block.values, schema)
-        codes = block.codes[_keep_mask(absent, parameters) & (block.codes >= 0)]
-        size = max(len(total.codes), int(codes.max(initial=0)) + 1)
-        counted = np.bincount(codes, minlength=size)
-        counted[: len(total.codes)] += total.codes
-        total.codes = counted
-        total.rows += len(block.ids)
-        total.missing += absent.sum(axis=0)
-        spans.add(block.values, absent)
-        total.empty += np.isnan(block.values).sum(axis=0)
-    return total
-
-
-def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:
-    if parameters.missing != "drop":
-        return np.full(len(absent), True)
-    return np.asarray(~absent.any(axis=1))
+    def __init__(self, blocks: Iterator[TableBlock], parameters: Parameters) -> None:
+        schema = spread_schema(parameters, ())
+        lower, upper = np.array([(f.lower, f.upper) for f in schema.features], float).T
+        self.rows, self.codes = 0, np.zeros(1, dtype=np.int64)
+        self.missing, self.empty = np.zeros((2, len(lower)), dtype=np.int64)
+        self.spans = ColumnSpans(lower, upper)
+        for block in blocks:
+            missing = parameters.missing
+            absent, stay, _ = reader.settle_missing(block.values, schema, missing)
+            codes = block.codes[stay & (block.codes >= 0)]
+            size = max(len(self.codes), int(codes.max(initial=0)) + 1)
+            counted = np.bincount(codes, minlength=size)
+            counted[: len(self.codes)] += self.codes
+            self.codes = counted
+            self.rows += len(block.ids)
+            self.missing += absent.sum(axis=0)
+            self.spans.add(block.values, absent)
+            self.empty += np.isnan(block.values).sum(axis=0)
 
 
 def _choose_rows(
@@ -456,38 +441,14 @@ def _choose_rows(
         yield block if first is None else block.select(first[block.begin : end])
 
 
-class _SeenIds:
-    """All ids so far."""
-
-    def __init__(self) -> None:
-        self._parts: list[Integers] = []
-
-    def add(self, ids: Integers) -> None:
-        self._parts.append(ids)
-
-    def check(self, table: TableCells) -> None:
-        """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
-        if table.parameters.id is None or not self._parts:
-            return
-        ranked = np.concatenate(self._parts)
-        ranked.sort()
-        if (ranked[1:] != ranked[:-1]).all():
-            return
-        every = np.concatenate(self._parts)
-        nonempty = np.delete(np.arange(len(every)), np.concatenate(table.empty))
-        again = np.ones(len(nonempty), dtype=bool)
-        again[np.unique(every[nonempty], return_index=True)[1]] = False
-        rows = nonempty[again]
-        what = f"{table.parameters.id} repeats an earlier one{SPELT}"
-        table.violations.add(
-            what, len(rows), table.rows_with_ids(rows[: labelled.EXAMPLES])
-        )
-
-
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = columns.user_file_key, columns.no_size, labelled.classes
+files, size, classes = (
+    columns.always(("path",)),
+    columns.always(None),
+    columns.listed_classes,
+)
 
 
 def width(parameters: Parameters) -> int:
@@ -516,7 +477,7 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
     """Return the card of the file for its owner; UserError: violations."""
     path = paths["path"]
     survey = survey_table(parameters, path)
-    counts = {name: survey.counts.get(name, 0) for name in survey.schema.classes}
+    counts = dict(zip(survey.schema.classes, survey.counts, strict=True))
     clients, missing = sum(counts.values()), survey.missing
     keeps_repeats = parameters.duplicates == "keep"
     fills = parameters.missing == "centre"
@@ -560,19 +521,17 @@ def pieces(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     counts = survey_table(parameters, path)
     place = np.array([counts.schema.classes.index(text) for text in counts.labels])
     begin = 0
-    table = TableCells(parameters, path, labelled.Violations(path, parameters))
+    table = TableCells(parameters, path, Violations(path, parameters))
     for block in _choose_rows(table.blocks(), counts.first):
         for start in range(0, len(block.ids), CLIENTS):
             part = block.select(slice(start, start + CLIENTS))
-            absent = reader.missing_mask(part.values, counts.schema)
-            settled = reader.fill_missing(
-                part.values, absent, counts.schema, parameters.missing
+            _, stay, values = reader.settle_missing(
+                part.values, counts.schema, parameters.missing
             )
-            selection = _keep_mask(absent, parameters)
-            n = int(selection.sum())
-            ids, labels = part.ids[selection], place[part.codes[selection]]
+            n = int(stay.sum())
+            ids, labels = part.ids[stay], place[part.codes[stay]]
             groups = np.arange(begin, begin + n)
-            yield columns.client_columns(settled[selection], labels, ids, groups)
+            yield columns.client_columns(values[stay], labels, ids, groups)
             begin += n
 
 
@@ -586,13 +545,13 @@ def members(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
             yield {name: piece[name] for name in ("client_id", "group")}
         return
     path = paths["path"]
-    violations, seen_ids, begin = labelled.Violations(path, parameters), _SeenIds(), 0
+    violations, seen_ids, begin = Violations(path, parameters), list[Integers](), 0
     table = TableCells(parameters, path, violations)
     for ids in table.ids():
-        seen_ids.add(ids)
+        seen_ids.append(ids)
         yield {"client_id": ids, "group": np.arange(begin, begin + len(ids))}
         begin += len(ids)
-    seen_ids.check(table)
+    table.check_ids(seen_ids)
     violations.check()
 
 

@@ -10,7 +10,7 @@ from curvote.chain.settings import Strict
 from curvote.data import columns
 
 SIMULATED = True
-files, size, width = columns.no_files, columns.no_size, columns.grid_points
+files, size = columns.always(()), columns.always(None)
 
 
 class Parameters(Strict):
@@ -18,6 +18,11 @@ class Parameters(Strict):
 
     name: Literal["steps"] = "steps"
     points: columns.Points = 20
+
+
+def width(parameters: Parameters) -> int:
+    """Return the number of grid points of a curve."""
+    return parameters.points
 
 
 def facts(parameters: Parameters, _paths: Any = None) -> dict[str, Any]:

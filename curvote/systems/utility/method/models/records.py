@@ -5,7 +5,6 @@ place among the encoder's categories only.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.errors import Problem, UserError, did_you_mean
+from curvote.base.table_file import cell_text, parse_cells
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.engines.base import predict_batched
 
@@ -240,14 +240,27 @@ def model_matrix(
     values_by_name = {}
     for name in dict.fromkeys(name for name in names if name in columns):
         cells, known_texts = columns[name], None if texts is None else texts.get(name)
-        if known_texts is None:
-            values = _to_numbers(cells)
-        else:
-            place = {text: float(at) for at, text in enumerate(known_texts)}
-            codes = [place.get(_cell_text(cell), np.nan) for cell in cells]
-            values = np.array(codes, dtype=np.float64)
-        problems += _column_problems(name, cells, values, known_texts)
+        values = parse_cells(cells, known_texts)
         values_by_name[name] = values
+        wrong = ~np.isfinite(values)
+        if not wrong.any():
+            continue
+        empty = gap_mask(cells) & wrong
+        strange = wrong & ~empty
+        if empty.any():
+            problems.append(
+                f"{name} has {int(empty.sum())} gaps in {len(cells)} records; fill them"
+                " as the model's training did, or leave those records out."
+            )
+        if strange.any():
+            first = cell_text(cells[int(np.argmax(strange))])[:40]
+            what = "values that are no finite numbers"
+            hint = "; encode it as the model's training did."
+            if known_texts is not None:
+                what = "texts that the model does not know"
+                hint = f".{did_you_mean(first, known_texts)}"
+            count = int(strange.sum())
+            problems.append(f"{name} holds {count} {what}, such as {first!r}{hint}")
     if problems:
         raise UserError.several(Problem(f"{where}: {words}") for words in problems)
     table = np.column_stack([values_by_name[name] for name in names])
@@ -256,52 +269,9 @@ def model_matrix(
     return table
 
 
-def _to_numbers(cells: Sequence[Any]) -> FloatArray:
-    """Return cells as numbers, NaN where one is none."""
-    try:
-        return np.array(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(len(cells), np.nan)
-        for i, cell in enumerate(cells):
-            with suppress(TypeError, ValueError):
-                numbers[i] = float(cell)
-        return numbers
-
-
 def gap_mask(cells: Sequence[Any]) -> NDArray[np.bool_]:
     """Return the mask of empty cells, however a file writes them."""
-    return np.array([_cell_text(cell).lower() in MISSING for cell in cells], dtype=bool)
-
-
-def _cell_text(cell: Any) -> str:
-    """Return a cell as stripped text."""
-    return "" if cell is None else str(cell).strip()
-
-
-def _column_problems(
-    name: str, cells: Sequence[Any], values: FloatArray, texts: Sequence[str] | None
-) -> list[str]:
-    """Return the problems of a column's cells, gaps and text apart."""
-    if np.isfinite(values).all():
-        return []
-    empty = gap_mask(cells)
-    strange = ~np.isfinite(values) & ~empty
-    problems = []
-    if empty.any():
-        problems.append(
-            f"{name} has {int(empty.sum())} gaps in {len(cells)} records; fill them as"
-            " the model's training did, or leave those records out."
-        )
-    if strange.any():
-        first = _cell_text(cells[int(np.argmax(strange))])[:40]
-        what = "values that are no finite numbers"
-        hint = "; encode it as the model's training did."
-        if texts is not None:
-            what = "texts that the model does not know"
-            hint = f".{did_you_mean(first, texts)}"
-        count = int(strange.sum())
-        problems.append(f"{name} holds {count} {what}, such as {first!r}{hint}")
-    return problems
+    return np.array([cell_text(cell).lower() in MISSING for cell in cells], dtype=bool)
 
 
 def clip_records(
