@@ -131,7 +131,13 @@ class Hospital:
         given |= {"table": self.root / "patients.csv", "ledger": self.ledger}
         given |= {"label": "disease", "id": "patient", "outbox": self.root / "outbox"}
         given |= changes
-        words = [w for k, v in given.items() if v is not None for w in (f"--{k}", v)]
+        names = {"label": "label-column", "id": "id-column"}
+        words = [
+            w
+            for k, v in given.items()
+            if v is not None
+            for w in (f"--{names.get(k, k)}", v)
+        ]
         return self.client("release", *map(str, words), "--yes", *more)
 
     def released(self, *more: str, **changes: Any) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from curvote.pipeline.config.project import Project, find_project
 
@@ -38,6 +40,30 @@ MetricsPort = Annotated[
     int | None,
     typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
 ]
+
+
+class RespelledCommand(TyperCommand):
+    """A command that reads former names of its options, and says so on standard error.
+
+    ``former`` maps them to the names that the same things have everywhere. That of an
+    argument, which has no dash, is for the page of all options only.
+    """
+
+    former: Mapping[str, str] = MappingProxyType({})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words with each former name in its new spelling."""
+        for place, word in enumerate(args):
+            name, sign, value = word.partition("=")
+            if name.startswith("-") and name in self.former:
+                note_former_name(name, self.former[name])
+                args[place] = f"{self.former[name]}{sign}{value}"
+        return super().parse_args(ctx, args)
+
+
+def note_former_name(former: str, name: str) -> None:
+    """Print one line on standard error about a former name that was read."""
+    typer.echo(f"curvote: {former} is called {name} now; it is read as that.", err=True)
 
 
 def _print_version(wanted: bool) -> None:

@@ -36,7 +36,8 @@ def refuse_other_sender(account: Account, sender_name: str, records: str) -> Non
         raise UserError(
             f"the records are named by {printable_name(records)}, but this ledger knows"
             f" them by {account.records}: it would take them for others, and forget"
-            " what was spent about them. Name them as before (--id). Nothing was drawn."
+            " what was spent about them. Name them as before (--id-column). Nothing was"
+            " drawn."
         )
 
 
@@ -106,33 +107,30 @@ def consent_notices(account: Account, server: str) -> list[str]:
     return notices
 
 
-def consent_line(account: Account, budget: Budget, server: str, what: str) -> str:
-    """Return the line that a person consents to."""
-    return (
-        f"{printable_name(account.name)} sends one noised {what} to"
-        f" {_describe_cost(account, budget, server, 'you')}"
-    )
-
-
-def table_consent_line(
-    account: Account, budget: Budget, server: str, what: str, n: int
+def consent_line(
+    account: Account,
+    budget: Budget,
+    server: str,
+    what: str,
+    n: int = 0,
+    *,
+    together: bool = False,
 ) -> str:
-    """Return the consent line of a message about ``n`` records."""
-    return (
-        f"{printable_name(str(account.sender_name))} sends the number of its records,"
-        f" {n}, as it is, and one noised {what} about them to"
-        f" {_describe_cost(account, budget, server, 'any one of these people')}"
-    )
+    """Return the line that an owner consents to.
 
-
-def registry_consent_line(
-    account: Account, budget: Budget, server: str, what: str, n: int
-) -> str:
-    """Return the consent line of a message for each of ``n`` records."""
-    return (
-        f"{printable_name(account.name)} sends one noised {what} of each of {n} records"
-        f" to {_describe_cost(account, budget, server, 'any one of these people')}"
-    )
+    The message is about a record of their own; of ``n`` others there is one each, or
+    ``together`` one about all of them.
+    """
+    name, whom = printable_name(account.name), "any one of these people"
+    if together:
+        name = printable_name(str(account.sender_name))
+        sends = f"the number of its records, {n}, as it is, and one noised {what} about"
+        sends += " them"
+    elif n:
+        sends = f"one noised {what} of each of {n} records"
+    else:
+        sends, whom = f"one noised {what}", "you"
+    return f"{name} sends {sends} to {_describe_cost(account, budget, server, whom)}"
 
 
 def _describe_cost(account: Account, budget: Budget, server: str, whom: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from curvote.base.classes import class_indices
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget, label_budget_share
-from curvote.curves.direction import Directions, are_class_codes
+from curvote.curves.direction import Directions, Gradients, are_class_codes
 from curvote.curves.encoding import decision_sign
 from curvote.mechanisms import factory
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
@@ -168,23 +168,8 @@ def draw_votes(
     return mechanism.randomize(right, entropy) > 0
 
 
-class Vectors(Protocol):
-    """Protocol of maps from records (z, code) to unit vectors (n, size)."""
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-
-    @property
-    def d(self) -> int:
-        """The length of z."""
-
-    @property
-    def size(self) -> int:
-        """The length of a report."""
-
-    def vectors(self, z: Array, codes: Array) -> Array:
-        """Return a unit vector for each record z (n, d) and class code."""
+# Maps from records (z, code) to unit vectors (n, size).
+Vectors = Directions | Gradients
 
 
 @dataclass(frozen=True)

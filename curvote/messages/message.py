@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel
 
 from curvote.base import validate
 from curvote.base.classes import class_signs
@@ -24,14 +24,12 @@ from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoded, Encoding
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.roles import NARROW_COUNT, Senders
-from curvote.wire.strict_json import describe_errors
+from curvote.wire.strict_json import StrictForm, read_form
 from curvote.wire.task import AnyTask, Task
 
 
-class Payload(BaseModel):
+class Payload(StrictForm):
     """A message as JSON: nothing else, and no value of another kind."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 def same_json(normalized: Any, original: Any) -> bool:
@@ -292,30 +290,12 @@ def payload_at(messages: Columns, index: int) -> dict[str, Any]:
     return {name: values[[index]].tolist()[0] for name, values in messages.items()}
 
 
-def parse_message(
-    task: AnyTask, about: int | str | None, payload: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a payload in its one form; refuse what no honest client sends.
-
-    That is the candidate to judge, the public record that a message belongs to, or None
-    in a report round. Return the message in its one form: 2.0 where 2 or 2e0 was sent.
-    UserError: the payload has not the message's form, holds values that the mechanism
-    never gives, or is about another candidate or record.
-    """
-    message = message_of(task)
-    normalized = parse_payload(message, about, payload)
-    message.check_message(task, normalized)
-    return positive_zeros(normalized)
-
-
 def parse_payload(
     message: Message, about: int | str | None, payload: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a payload in the message's form; refuse any other."""
-    try:
-        normalized = message.payload.model_validate(payload).model_dump()
-    except ValidationError as error:
-        raise UserError(f"not a {message.name}: {describe_errors(error)}.") from None
+    form = read_form(message.payload, payload, f"not a {message.name}: ")
+    normalized = form.model_dump()
     if not same_json(normalized, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
     # It is about the subject that its sender was asked about.
@@ -372,12 +352,28 @@ def check_class_count(n_classes: int) -> None:
 Submission = tuple[int | str | None, Mapping[str, Any]]
 
 
+def parse_message(
+    task: AnyTask, about: int | str | None, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a payload in its one form; refuse what no honest client sends.
+
+    ``about`` is the candidate to judge, the public record that the message belongs to,
+    or None in a report round. UserError: the payload has not the message's form, holds
+    values that the mechanism never gives, or is about another candidate or record.
+    """
+    (parsed,) = parse_messages(task, [(about, payload)])
+    if isinstance(parsed, UserError):
+        raise parsed
+    return parsed
+
+
 def parse_messages(
     task: AnyTask, submissions: Sequence[Submission]
 ) -> list[dict[str, Any] | UserError]:
-    """Return for each (about, payload) its normalized message, or the error.
+    """Return for each (about, payload) the message in its one form, or the error.
 
-    Values are held against the mechanism in one call for all messages of one shape.
+    That is 2.0 where 2 or 2e0 was sent. Values are held against the mechanism in one
+    call for all messages of one shape.
     """
     message = message_of(task)
     results: list[dict[str, Any] | UserError] = []

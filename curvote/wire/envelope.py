@@ -22,12 +22,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
     X25519PublicKey,
 )
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError
 from curvote.wire import signing
-from curvote.wire.strict_json import canonical_json, describe_errors, parse_json
+from curvote.wire.strict_json import (
+    StrictForm,
+    canonical_json,
+    describe_errors,
+    parse_json,
+    read_form,
+)
 from curvote.wire.task import AnyTask, Word
 
 LARGEST_ENVELOPE: Final = 2**20  # bytes: ten thousand numbers fit, sealed or not
@@ -35,11 +41,7 @@ INFO: Final = b"curvote sealed envelope"
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
 
-class _StrictForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _SealedForm(_StrictForm):
+class _SealedForm(StrictForm):
     sealed: str
     to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -81,10 +83,8 @@ def open_sealed(
     UserError: another form than that of `seal_to_key`, an unknown key, any other
     content than what was sealed.
     """
-    try:
-        form = _SealedForm.model_validate(parse_json(data, LARGEST_ENVELOPE))
-    except ValidationError as error:
-        raise UserError(f"not a sealed envelope: {describe_errors(error)}.") from None
+    value = parse_json(data, LARGEST_ENVELOPE)
+    form = read_form(_SealedForm, value, "not a sealed envelope: ")
     octets = signing.from_base64url(form.sealed)
     if _sealed_line(form.sealed, form.to) != data:
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
@@ -175,22 +175,11 @@ class Invitation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the invitation as plain JSON values, its key included."""
-        values = {
-            "format": self.format,
-            "id": self.id,
-            "key": self.key,
-            "task": self.task,
-            "asks": self.asks,
-        }
-        ends = {"signer": self.signer, "seal_to": self.seal_to}
-        if self.format == RECORD_FORMAT:
-            return values | {"record": self.record} | ends
-        values["about"] = self.about
-        if self.format == 1:
-            return values
-        if self.format == NAMED_FORMAT:
-            return values | {"server": self.server} | ends
-        return values | {"server": self.signer, "seal_to": self.seal_to}
+        names = _FORMS[self.format].model_fields
+        values = {name: getattr(self, name) for name in names}
+        if self.format == INVITATION_FORMAT:
+            values["server"] = self.signer
+        return values
 
     @classmethod
     def from_json(cls, text: Any) -> Invitation:
@@ -198,17 +187,14 @@ class Invitation:
         version = text.get("format") if isinstance(text, dict) else None
         form_number = version if type(version) is int else INVITATION_FORMAT
         form = _FORMS.get(form_number, _InvitationFormat2)
-        try:
-            written = form.model_validate(text)
-        except ValidationError as error:
-            raise UserError(f"not an invitation: {describe_errors(error)}.") from None
-        fields = written.model_dump(exclude={"format"})
+        fields = dict(read_form(form, text, "not an invitation: "))
+        del fields["format"]
         if version == INVITATION_FORMAT:
             fields["signer"] = fields.pop("server")
         return cls(**fields)
 
 
-class _InvitationForm(_StrictForm):
+class _InvitationForm(StrictForm):
     format: int
     id: Bits128
     key: Digest  # as many bits
@@ -272,12 +258,9 @@ def issue_invitations(
         SystemRandom().shuffle(places)
         subjects = [places[i % len(places)] for i in range(count)]
         SystemRandom().shuffle(subjects)
-    invited = partial(Invitation, signer=signer, seal_to=seal_to, server=server)
-    fixed_fields = task.digest(), task.asks
-    return [
-        invited(os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, about)
-        for about in subjects
-    ]
+    ends: Any = {"signer": signer, "seal_to": seal_to, "server": server}
+    digest, asks = task.digest(), task.asks
+    return [Invitation(*_secrets(), digest, asks, about, **ends) for about in subjects]
 
 
 def issue_record_invitations(
@@ -297,14 +280,14 @@ def issue_record_invitations(
     except ValidationError as error:
         words = describe_errors(error)
         raise UserError(f"records is no list of names: {words}.") from None
-    invited = partial(Invitation, signer=signer, seal_to=seal_to)
-    fixed_fields = task.digest(), task.asks
-    return [
-        invited(
-            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
-        )
-        for record in records
-    ]
+    ends: Any = {"signer": signer, "seal_to": seal_to}
+    fixed = task.digest(), task.asks
+    return [Invitation(*_secrets(), *fixed, record=name, **ends) for name in records]
+
+
+def _secrets() -> tuple[str, str]:
+    """Return the id and the key of a new invitation."""
+    return os.urandom(16).hex(), os.urandom(32).hex()
 
 
 ENVELOPE_FORMAT: Final = 2
@@ -330,7 +313,7 @@ class Envelope:
     unaudited: str = ""
 
 
-class _EnvelopeFormat1(_StrictForm):
+class _EnvelopeFormat1(StrictForm):
     format: Annotated[int, Field(ge=1, le=1)]
     task: Digest
     invitation: Bits128
@@ -338,13 +321,13 @@ class _EnvelopeFormat1(_StrictForm):
     seal: Digest
 
 
-class _EnvelopeHeader(_StrictForm):
+class _EnvelopeHeader(StrictForm):
     alg: Literal["HS256"]
     kid: Bits128
     typ: Literal["curvote-envelope"]
 
 
-class _EnvelopeContent(_StrictForm):
+class _EnvelopeContent(StrictForm):
     message: dict[str, Any]
     task: Digest
     unaudited: Word | None = None
@@ -406,13 +389,10 @@ def read_envelope(data: bytes) -> Envelope:
         raise UserError("not an envelope: the file holds no JSON object.")
     if "protected" in value:
         parts = signing.parse_signature(data, LARGEST_ENVELOPE)
-        try:
-            header = parse_json(parts.protected, LARGEST_ENVELOPE)
-            kid = _EnvelopeHeader.model_validate(header).kid
-            inner = parse_json(parts.payload, LARGEST_ENVELOPE)
-            content = _EnvelopeContent.model_validate(inner)
-        except ValidationError as error:
-            raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+        header = parse_json(parts.protected, LARGEST_ENVELOPE)
+        kid = read_form(_EnvelopeHeader, header, "not an envelope: ").kid
+        inner = parse_json(parts.payload, LARGEST_ENVELOPE)
+        content = read_form(_EnvelopeContent, inner, "not an envelope: ")
         if canonical_json(_envelope_header(kid)) != parts.protected:
             raise UserError("its header is not written in the one canonical way.")
         named = ENVELOPE_FORMAT, content.task, kid, content.message
@@ -422,10 +402,7 @@ def read_envelope(data: bytes) -> Envelope:
         raise UserError(
             f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."
         )
-    try:
-        form = _EnvelopeFormat1.model_validate(value)
-    except ValidationError as error:
-        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+    form = read_form(_EnvelopeFormat1, value, "not an envelope: ")
     if canonical_json(_unsigned_zeros(value)) + b"\n" != data:
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
     body = canonical_json(form.model_dump(exclude={"seal"}))

@@ -24,11 +24,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from curvote.base.durable import sync_folder
 from curvote.base.errors import UserError
-from curvote.wire.strict_json import canonical_json, describe_errors, parse_json
+from curvote.wire.strict_json import (
+    StrictForm,
+    canonical_json,
+    parse_json,
+    read_form,
+)
 
 
 @dataclass(frozen=True)
@@ -126,22 +131,18 @@ class SignedTask:
     fingerprint: str
 
 
-class _StrictForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _TaskDocument(_StrictForm):
+class _TaskDocument(StrictForm):
     task: dict[str, Any]
     seal_to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
 
 
-class _PublicKeyForm(_StrictForm):
+class _PublicKeyForm(StrictForm):
     kty: Literal["OKP"]
     crv: Literal["Ed25519"]
     x: str
 
 
-class _TaskHeader(_StrictForm):
+class _TaskHeader(StrictForm):
     alg: Literal["EdDSA"]
     jwk: _PublicKeyForm
     typ: Literal["curvote-task"]
@@ -219,10 +220,7 @@ def open_signed(data: bytes) -> SignedTask:
 
 def _verify_document(data: bytes) -> SignedTask:
     parts = parse_signature(data, LARGEST)
-    try:
-        header = _TaskHeader.model_validate(parse_json(parts.protected, LARGEST))
-    except ValidationError as error:
-        raise UserError(f"header {describe_errors(error)}.") from None
+    header = read_form(_TaskHeader, parse_json(parts.protected, LARGEST), "header ")
     public = from_base64url(header.jwk.x)
     if canonical_json(_task_header(public)) != parts.protected:
         raise UserError("its header is not written in the one canonical way.")
@@ -234,10 +232,7 @@ def _verify_document(data: bytes) -> SignedTask:
     except (InvalidSignature, ValueError):
         raise UserError("its signature is wrong: something was altered.") from None
     document = parse_json(parts.payload, LARGEST)
-    try:
-        _TaskDocument.model_validate(document)
-    except ValidationError as error:
-        raise UserError(f"{describe_errors(error)}.") from None
+    read_form(_TaskDocument, document)
     if canonical_json(document) != parts.payload:
         raise UserError("its document is not written in the one canonical way.")
     return SignedTask(document, key_fingerprint(public))

@@ -1,10 +1,10 @@
-"""Strict JSON: parsing without ambiguity, and canonical serialisation."""
+"""Strict JSON: parsing without ambiguity, declared forms, canonical serialisation."""
 
 import json
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curvote.base.errors import UserError
 
@@ -53,6 +53,23 @@ def parse_json(data: bytes, max_bytes: int) -> Any:
         except UnicodeEncodeError:
             raise UserError("its text holds half a surrogate pair.") from None
     return value
+
+
+class StrictForm(BaseModel):
+    """A JSON object with these keys and no other, and no value of another kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+AnyForm = TypeVar("AnyForm", bound=BaseModel)
+
+
+def read_form(form: type[AnyForm], value: Any, words: str = "") -> AnyForm:
+    """Return a value in its form; else raise a UserError that begins with ``words``."""
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        raise UserError(f"{words}{describe_errors(error)}.") from None
 
 
 def describe_errors(error: ValidationError) -> str:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pydantic
@@ -27,9 +28,8 @@ from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.curves.encoding import Encoding
-from curvote.wire.strict_json import describe_errors
+from curvote.wire.strict_json import StrictForm, canonical_json, read_form
 
-TASK_FORMAT = 1
 Array = NDArray[np.float64]
 
 LARGEST_NUMBER = 1e15  # of a number in a task
@@ -55,13 +55,11 @@ def _check_number(value: object) -> int | float:
     return value
 
 
-def _positive_check(most: float) -> Callable[[float], float]:
-    def check(value: float) -> float:
-        if not 0 < value <= most:
-            raise ValueError(f"it must be above 0 and at most {most:g}")
-        return value
-
-    return check
+def _check_epsilon(value: object) -> int | float:
+    epsilon = _check_number(value)
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise ValueError(f"it must be above 0 and at most {LARGEST_EPSILON:g}")
+    return epsilon
 
 
 def _check_word(value: object) -> str:
@@ -125,16 +123,13 @@ Vector = Annotated[Array, pydantic.PlainValidator(_array_check(1))]
 Matrix = Annotated[Array, pydantic.PlainValidator(_array_check(2))]
 Constant = Annotated[Array, pydantic.PlainValidator(_check_constant_form)]
 Parameter = Annotated[Any, pydantic.PlainValidator(_check_parameter)]
-Epsilon = Annotated[Number, pydantic.AfterValidator(_positive_check(LARGEST_EPSILON))]
+Epsilon = Annotated[int | float, pydantic.PlainValidator(_check_epsilon)]
+MechanismParams = Annotated[
+    dict[Word, Parameter], pydantic.Field(max_length=MOST_PARAMETERS)
+]
 
 
-class _StrictForm(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(
-        extra="forbid", strict=True, arbitrary_types_allowed=True
-    )
-
-
-class EncodingForm(_StrictForm):
+class EncodingForm(StrictForm):
     """JSON form of an encoding: basis, matrices, rescaling and constants."""
 
     basis: Word
@@ -165,7 +160,7 @@ class EncodingForm(_StrictForm):
         return self
 
 
-class CandidatesForm(_StrictForm):
+class CandidatesForm(StrictForm):
     """JSON form of the candidates: coef (B, d), intercept (B,)."""
 
     coef: Matrix
@@ -179,35 +174,6 @@ class CandidatesForm(_StrictForm):
                 f"coef has {count} rows and intercept {len(self.intercept)} numbers;"
                 f" they must be equally many, at most {MOST_CANDIDATES}"
             )
-        return self
-
-
-class TaskForm(_StrictForm):
-    """JSON form of a task as `Task.to_json` writes it."""
-
-    format: Literal[1]
-    protocol: Word
-    asks: Word
-    number: Annotated[int, pydantic.Field(ge=1, le=2**53)]
-    classes: Annotated[
-        list[Word], pydantic.Field(min_length=2, max_length=MOST_CLASSES)
-    ]
-    epsilon: Epsilon
-    mechanism: Word
-    params: Annotated[dict[Word, Parameter], pydantic.Field(max_length=MOST_PARAMETERS)]
-    label_share: Literal["equal"] | Number
-    encoding: EncodingForm
-    candidates: CandidatesForm | None
-
-    @pydantic.model_validator(mode="after")
-    def _check_consistency(self) -> TaskForm:
-        if len({confusable_form(word) for word in self.classes}) < len(self.classes):
-            raise ValueError("classes must be different words")
-        if not (self.label_share == "equal" or 0 < float(self.label_share) < 1):
-            raise ValueError("label_share must be equal, or a number in (0, 1)")
-        d = len(self.encoding.matrix)
-        if self.candidates is not None and self.candidates.coef.shape[1] != d:
-            raise ValueError(f"candidates must be of {d} numbers, as the encoding is")
         return self
 
 
@@ -227,62 +193,104 @@ def confusable_form(word: str) -> str:
     return unicodedata.normalize("NFKC", word).casefold().translate(_LOOKALIKES)
 
 
-def parse_task_form(text: object) -> TaskForm:
-    """Return the validated form of a task; UserError names what is wrong."""
-    version = text.get("format") if isinstance(text, dict) else None
-    if isinstance(text, dict) and (type(version), version) != (int, TASK_FORMAT):
-        raise UserError(
-            f"task format is {validate.format_value(version)}; this version reads"
-            f" {TASK_FORMAT}."
-        )
-    try:
-        return TaskForm.model_validate(text)
-    except pydantic.ValidationError as error:
-        raise UserError(f"not a task: {describe_errors(error)}.") from None
+class TaskForm(StrictForm):
+    """JSON form of what every task states; a kind of task adds its payload's form."""
+
+    format: int
+    protocol: Word
+    asks: Word
+    number: Annotated[int, pydantic.Field(ge=1, le=2**53)]
+    classes: Annotated[
+        list[Word], pydantic.Field(min_length=2, max_length=MOST_CLASSES)
+    ]
+
+    def refuse_lookalikes(self) -> None:
+        """Refuse (ValueError) classes that look alike."""
+        if len({*map(confusable_form, self.classes)}) < len(self.classes):
+            raise ValueError("classes must be different words")
 
 
-class AnyTask(Protocol):
-    """What every task states, whether about a record or about a table."""
+class AnyTask(ABC):
+    """Base of tasks: what each states, and its document, read strictly and named.
+
+    A kind of task, a dataclass, declares the ``form`` of its documents, the number
+    ``FORMAT`` of that form, and in ``REFUSAL`` the words for a document of another
+    number. ``protocol`` is the system that it belongs to, ``asks`` the message that it
+    asks for, ``number`` how often the same question was asked before, from 1 on,
+    ``classes`` are in the publisher's words. ``epsilon`` is what one sender spends; a
+    word says why it is none. ``candidates`` are voted on, None if there is no vote.
+    """
+
+    FORMAT: ClassVar[int]
+    REFUSAL: ClassVar[str]
+    form: ClassVar[type[TaskForm]]
+
+    protocol: str
+    asks: str
+    number: int
+    classes: Classes
+    epsilon: float | str
+    candidates: Candidates | None = None
 
     @property
-    def protocol(self) -> str:
-        """The system that the task belongs to."""
-
-    @property
-    def asks(self) -> str:
-        """The message that it asks for."""
-
-    @property
-    def number(self) -> int:
-        """How often the same question was asked before, from 1 on."""
-
-    @property
-    def classes(self) -> Classes:
-        """The classes, in the publisher's words."""
-
-    @property
-    def epsilon(self) -> float | str:
-        """The epsilon that one sender spends; a word says why it is none."""
-
-    @property
+    @abstractmethod
     def mechanism(self) -> str:
         """The mechanism that noises the message."""
 
-    @property
-    def candidates(self) -> Candidates | None:
-        """The classifiers that are voted on, None if there is no vote."""
-
+    @abstractmethod
     def cost(self, n: int = 1) -> Budget:
         """Return the cost of a message for each of the ``n`` records."""
 
-    def for_server(self, server: str) -> AnyTask:
-        """Return the task as it is for one of the named senders."""
+    def for_server(self, server: str) -> Self:
+        """Return the task as it is for one of the named senders.
+
+        A task that names none is a UserError.
+        """
+        raise UserError(
+            f"the invitation is for {validate.format_value(server)}, but the task asks"
+            " nobody by name."
+        )
+
+    @abstractmethod
+    def payload(self) -> dict[str, Any]:
+        """Return the document's own fields as plain JSON values."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as plain JSON values."""
+        """Return the document as plain JSON values."""
+        return {
+            "format": self.FORMAT,
+            "protocol": self.protocol,
+            "asks": self.asks,
+            "number": self.number,
+            "classes": list(self.classes),
+            **self.payload(),
+        }
+
+    @classmethod
+    def from_json(cls, text: Mapping[str, Any]) -> Self:
+        """Build the task that `to_json` wrote; anything else is a UserError.
+
+        Judged strictly: unknown keys, other types, NaN, numbers and sizes out of
+        range. Whether a client may obey it is `curvote.messages.answer`'s.
+        """
+        version = text.get("format") if isinstance(text, dict) else cls.FORMAT
+        if (type(version), version) != (int, cls.FORMAT):
+            raise UserError(
+                f"task format is {validate.format_value(version)}; {cls.REFUSAL}"
+                f" {cls.FORMAT}."
+            )
+        values = dict(read_form(cls.form, text, "not a task: "))
+        del values["format"]
+        return cls(**cls.read_payload(values))
+
+    @classmethod
+    def read_payload(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of the task that the values of a checked form stand for."""
+        return values
 
     def digest(self) -> str:
-        """Return the SHA-256 that names the task."""
+        """Return the SHA-256 that names this task."""
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,8 +312,30 @@ class Candidates:
         object.__setattr__(self, "intercept", intercept)
 
 
+class CurveForm(TaskForm):
+    """JSON form of a task about curves as `Task.to_json` writes it."""
+
+    format: Literal[1]
+    epsilon: Epsilon
+    mechanism: Word
+    params: MechanismParams
+    label_share: Literal["equal"] | Number
+    encoding: EncodingForm
+    candidates: CandidatesForm | None
+
+    @pydantic.model_validator(mode="after")
+    def _check_consistency(self) -> CurveForm:
+        self.refuse_lookalikes()
+        if not (self.label_share == "equal" or 0 < float(self.label_share) < 1):
+            raise ValueError("label_share must be equal, or a number in (0, 1)")
+        d = len(self.encoding.matrix)
+        if self.candidates is not None and self.candidates.coef.shape[1] != d:
+            raise ValueError(f"candidates must be of {d} numbers, as the encoding is")
+        return self
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(AnyTask):
     """One round of a protocol: what is asked of a client; every field is public.
 
     Parameters
@@ -343,6 +373,10 @@ class Task:
     True
     """
 
+    FORMAT = 1
+    REFUSAL = "this version reads"
+    form = CurveForm
+
     encoding: Encoding
     classes: Classes
     epsilon: float
@@ -367,25 +401,13 @@ class Task:
         validate.at_least(1, n=n)
         return self.budget
 
-    def for_server(self, server: str) -> Task:
-        """Refuse (UserError): the task names no senders."""
-        raise UserError(
-            f"the invitation is for {validate.format_value(server)}, but the task asks"
-            " nobody by name."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the description as plain JSON values."""
+    def payload(self) -> dict[str, Any]:
+        """Return the fields that a task about curves adds."""
         candidates = self.candidates and {
             "coef": self.candidates.coef.tolist(),
             "intercept": self.candidates.intercept.tolist(),
         }
         return {
-            "format": TASK_FORMAT,
-            "protocol": self.protocol,
-            "asks": self.asks,
-            "number": self.number,
-            "classes": list(self.classes),
             "epsilon": self.epsilon,
             "mechanism": self.mechanism,
             "params": dict(self.params),
@@ -395,29 +417,13 @@ class Task:
         }
 
     @classmethod
-    def from_json(cls, text: Mapping[str, Any]) -> Task:
-        """Build the task that `to_json` wrote; anything else is a UserError.
-
-        Judged strictly (`curvote.wire.task`): unknown keys, other types, NaN, numbers
-        and sizes out of range. Whether a client may obey it is
-        `curvote.messages.answer`'s.
-        """
-        form = parse_task_form(text)
-        voted = form.candidates
-        return cls(
-            encoding=Encoding.from_json(form.encoding.model_dump()),
-            classes=Classes(form.classes),
-            epsilon=form.epsilon,
-            mechanism=form.mechanism,
-            label_share=form.label_share,
-            params=form.params,
-            protocol=form.protocol,
-            asks=form.asks,
-            number=form.number,
-            candidates=Candidates(voted.coef, voted.intercept) if voted else None,
-        )
+    def read_payload(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with the encoding and the candidates built."""
+        encoding = Encoding.from_json(values["encoding"].model_dump())
+        candidates = values["candidates"] and Candidates(**dict(values["candidates"]))
+        return values | {"encoding": encoding, "candidates": candidates}
 
     def digest(self) -> str:
-        """Return the SHA-256 that names this task."""
+        """Return the SHA-256 that names this task: of its text with spaces."""
         text = json.dumps(self.to_json(), sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -21,7 +21,7 @@ a run waits for others.
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the one page's name and text."""
     root = typer.main.get_command(app)
-    known = list(_leaves(root, "curvote"))
+    known = list(leaves(root, "curvote"))
     rows = [
         f"| [`{name}`](#{_anchor(name)}) | {_first(command)} |"
         for name, command, _ in known
@@ -31,12 +31,12 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "commands.md", f"{INTRODUCTION}\n{table}\n\n{parts}"
 
 
-def _leaves(group: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
+def leaves(group: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, command and context of all that can be typed."""
     for each, command in group.commands.items():
         full = f"{name} {each}"
         if hasattr(command, "commands"):
-            yield from _leaves(command, full)
+            yield from leaves(command, full)
         else:
             yield full, command, typer.Context(command, info_name=full)
 

@@ -105,8 +105,9 @@ def test_a_table_goes_with_scipy_and_no_table_library(tmp_path: Path) -> None:
     hospital.receive(asked)
     hospital.init("--cap", "2", "--cap-delta", "0.001")
     words = ["--yes", "--task", "task.json", "--invitation", "invitation.json"]
-    words += ["--label", "disease", "--id", "patient", "--outbox", "outbox"]
+    words += ["--label-column", "disease", "--id-column", "patient"]
     words += ["--table", "patients.csv", "--ledger", "ledger.sqlite"]
+    words += ["--outbox", "outbox"]
     done = lean.curvote(hospital.root, "client", "release", *words, beside="scipy")
     assert done.returncode == 0, done.stderr
     assert len([*hospital.root.glob("outbox/*.json")]) == 1

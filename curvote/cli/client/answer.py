@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import typer
@@ -21,9 +22,9 @@ from curvote.base import validate
 from curvote.base.classes import Classes
 from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import InternalError, UserError
-from curvote.base.text import normalise_id
+from curvote.base.text import normalise_id, printable_name
 from curvote.client import consent, table
-from curvote.client.table import Form, OwnerRecord, TableRecords
+from curvote.client.table import Form
 from curvote.flows.lines import ask_consent
 from curvote.ledger import places, register, session
 from curvote.ledger.account import Account, refuse_new_ids
@@ -34,193 +35,229 @@ from curvote.messages.message import ClientData, message_of, payload_at
 from curvote.wire import envelope, signing, strict_json
 from curvote.wire.task import AnyTask
 
-
-class ConsentProposal(Protocol):
-    """A message to which the owner's consent is asked."""
-
-    @property
-    def clients(self) -> Sequence[str]:
-        """The ids of the records of one message; none for the owner's own record."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Further notes for whoever gives consent, a line each."""
-
-    def line(self, account: Account, server: str) -> str:
-        """Return the line that states content and cost of the message."""
+# What a file of invitations ends in: of one, or of one a line.
+ONE_SUFFIX, MANY = ".json", ".jsonl"
 
 
-class RecordSource(ConsentProposal, Protocol):
-    """The records of a message, and the drawing of it."""
+class Way(Enum):
+    """A way to answer: all the options that say with what, and what for."""
 
-    def about(self, ledger: Ledger, account: Account) -> Account:
-        """Return the account about these records; UserError: another's ledger."""
+    CURVE = ("invitation", "curve", "label"), "a curve of your own"
+    LABEL = ("invitation", "label"), "a record of your own"
+    TABLE = ("invitation", "table"), "a table that one message is about"
+    REGISTRY = ("table", "invitations"), "those of a registry"
 
-    def ready(self) -> None:
-        """Read the records that may be read only after consent."""
+    def __init__(self, options: tuple[str, ...], purpose: str) -> None:
+        *first, last = (f"--{option}" for option in options)
+        self.options = options
+        self.words = f"{', '.join(first)} and {last} for {purpose}"
 
-    def draw_message(self) -> dict[str, Any]:
-        """Return the message, with noise of the operating system."""
+    @classmethod
+    def of_task(cls, task: AnyTask) -> tuple[Way, ...]:
+        """Return the ways to answer a task: its kind of message alone says which."""
+        message = message_of(task)
+        if message.per_table:
+            return (cls.TABLE,)
+        return (cls.LABEL, cls.REGISTRY) if message.per_record else (cls.CURVE,)
 
 
-@dataclass
-class OwnRecord:
-    """The record of a client: a file with a curve, and a label."""
+# The ways of each command. `answer` takes any, the others what they were made for.
+COMMANDS: Final[Mapping[str, tuple[Way, ...]]] = {
+    "answer": tuple(Way),
+    "report": (Way.CURVE,),
+    "vote": (Way.CURVE,),
+    "release": (Way.TABLE,),
+    "label": (Way.LABEL, Way.REGISTRY),
+}
 
-    task: Any
-    candidate: int | None
-    curve: Path
-    label: str
+
+@dataclass(frozen=True)
+class Holdings:
+    """The files and words that an owner gives to answer with.
+
+    ``label_column`` and ``id_column`` repeat columns of the form of a table.
+    ``new_people`` says that records unknown to the ledger are other people.
+    """
+
+    invitation: Path | None
+    invitations: Path | None
+    curve: Path | None
+    label: str | None
+    table: Path | None
+    label_column: str | None
+    id_column: str | None
+    new_people: bool
+
+    def way(self, command: str) -> Way:
+        """Return the way that was chosen; UserError: none that the command knows.
+
+        Nothing is left over: what a task does not ask for, the owner does not give.
+        """
+        names = ("invitation", "invitations", "curve", "label", "table")
+        chosen = {name for name in names if getattr(self, name) is not None}
+        for way in COMMANDS[command]:
+            if chosen == set(way.options):
+                break
+        else:
+            ways = ", or ".join(way.words for way in COMMANDS[command])
+            raise UserError(f"give {ways}.")
+        if way is not Way.TABLE and (self.label_column or self.id_column):
+            raise UserError(f"--label-column, --id-column: give {Way.TABLE.words}.")
+        return way
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The messages that an owner is asked to agree to.
+
+    ``account`` is charged for them, and ``what`` is in each. There is one about the
+    owner's own record, one about each of the ``clients``, or ``together`` one about all
+    of them. ``notes`` are further lines for whoever gives consent. ``read`` reads what
+    may be read only after it, and returns what draws the one message, with noise of the
+    operating system.
+    """
+
+    account: Account
+    what: str
     clients: Sequence[str] = ()
     notes: Sequence[str] = ()
-    _record: OwnerRecord = field(init=False)
-
-    def about(self, ledger: Ledger, account: Account) -> Account:
-        """Return the client's account."""
-        return account
-
-    def line(self, account: Account, server: str) -> str:
-        """Return a line on what is sent, and its cost."""
-        what = describe_answer(self.task, self.candidate)
-        return consent.consent_line(account, self.task.cost(), server, what)
-
-    def ready(self) -> None:
-        """Read the record; errors of its form are shown to the owner alone."""
-        self._record = table.read_record(self.curve, self.label, self.task)
-
-    def draw_message(self) -> dict[str, Any]:
-        """Return the client's message, whatever the record holds."""
-        return answer_task(self.task, self._record, self.candidate, SystemEntropy())
-
-
-@dataclass
-class OwnLabel:
-    """The label of one public record, which its owner keeps."""
-
-    task: AnyTask
-    record: str
-    label: str
-    clients: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    _place: int = field(init=False)
-
-    def about(self, ledger: Ledger, account: Account) -> Account:
-        """Return the owner's account; a ledger of many records: UserError."""
-        consent.refuse_registry_ledger(account)
-        return account
-
-    def line(self, account: Account, server: str) -> str:
-        """Return a line on what is sent, and its cost."""
-        what = describe_answer(self.task, self.record)
-        return consent.consent_line(account, self.task.cost(), server, what)
-
-    def ready(self) -> None:
-        """Check the label; an unknown class is shown to the owner alone."""
-        label = validate.one_of(self.task.classes, label=self.label)
-        self._place = list(self.task.classes).index(label)
-
-    def draw_message(self) -> dict[str, Any]:
-        """Return the noised code of the label."""
-        return answer_about_record(self.task, self.record, self._place, SystemEntropy())
-
-
-@dataclass
-class RecordTable:
-    """The records of a named server, from a table that is checked at once."""
-
-    task: Any
-    invitation: envelope.Invitation
-    path: Path
-    form: Form
-    new_people: bool = False
-    _records: TableRecords = field(init=False)
-
-    def __post_init__(self) -> None:
-        wanted = self.task.features, self.task.classes
-        self.form.refuse_misfit(*wanted)
-        self._records = table.read_records(self.path, self.form, *wanted)
-
-    @property
-    def clients(self) -> Sequence[str]:
-        """The ids of all records."""
-        return self._records.ids
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes on clipped values and on classes without a record."""
-        return self._records.notes
-
-    def about(self, ledger: Ledger, account: Account) -> Account:
-        """Return the account about the table's records."""
-        called, named = str(self.invitation.server), self.form.record_naming
-        consent.refuse_other_sender(account, called, named)
-        if not self.new_people:
-            refuse_new_ids(ledger, self.clients)
-        about = account.about(ledger, self.clients)
-        return replace(about, sender_name=called, records=named)
-
-    def line(self, account: Account, server: str) -> str:
-        """Return a line on what is sent, and its cost for each record."""
-        what, n = describe_answer(self.task, None), len(self.clients)
-        return consent.table_consent_line(account, self.task.cost(n), server, what, n)
-
-    def ready(self) -> None:
-        """Do nothing: the table was read."""
-
-    def draw_message(self) -> dict[str, Any]:
-        """Return the one message about all records."""
-        values, codes = self._records.values, self._records.codes
-        data = ClientData(values, values, codes.astype(np.float64))
-        message = message_of(self.task).draw(self.task, data, SystemEntropy())
-        return payload_at(message, 0)
-
-
-def ledger_facts(
-    task: AnyTask, invitation: envelope.Invitation, n: int
-) -> dict[str, str | float]:
-    """Return the ledger's facts of a release by a named record or sender."""
-    if invitation.record is not None:
-        return {"record": invitation.record}
-    if invitation.server is None or not n:
-        return {}
-    rho = message_of(task).rho(task, n)
-    return {"server": invitation.server} | ({} if rho is None else {"rho": rho})
+    together: bool = False
+    read: Callable[[], session.Draw] | None = None
 
 
 @dataclass(frozen=True)
 class ServerQuestion:
-    """The signed task of a server, and an invitation to it."""
+    """The signed task of a server, and the invitations to it by which it is answered.
+
+    ``invitations`` are by the records' names, as `curvote.base.text.normalise_id`
+    spells them; one that is about no record is by "".
+    """
 
     task: AnyTask
     server: str
     seal_to: str | None
-    invitation: envelope.Invitation
+    invitations: Mapping[str, envelope.Invitation]
+
+    @property
+    def invitation(self) -> envelope.Invitation:
+        """The only invitation."""
+        (invited,) = self.invitations.values()
+        return invited
 
     @classmethod
-    def from_files(
-        cls,
-        task: Path,
-        invitation: Path,
-        asks: str | None,
-        *,
-        per_table: bool = False,
-        per_record: bool = False,
-    ) -> ServerQuestion:
-        """Return a question from its files; ``asks`` is the expected message.
+    def from_files(cls, command: str, path: Path, holdings: Holdings) -> ServerQuestion:
+        """Return the question in the signed task at ``path``, checked throughout.
 
-        ``per_table``: it is about a table of records; ``per_record``: about one public
-        record.
+        It is refused (UserError) unless the ``holdings`` are what its kind of message
+        takes, and what the ``command`` is for. No record is read before.
         """
-        signed_document = read_signed_task(task)
-        invited = read_invitation(invitation)
-        task_read = validated_task_in(task, signed_document, invited.server)
-        kind = message_of(task_read)
-        about = kind.per_table, kind.per_record
-        if asks not in {None, task_read.asks} or about != (per_table, per_record):
-            refuse_command(task, task_read)
-        check_invitation_fits(task_read, signed_document, invited)
-        seal_to = signed_document.document["seal_to"]
-        return cls(task_read, signed_document.fingerprint, seal_to, invited)
+        way = holdings.way(command)
+        invited: envelope.Invitation | None = None
+        with errors_in_file(path):
+            signed = signing.open_signed(_read_bytes(path, signing.LARGEST))
+        if holdings.invitation is not None:
+            invited = read_invitation(holdings.invitation)
+        named = None if invited is None else invited.server
+        with errors_in_file(path):
+            task = answers.validate_task(signed.document["task"], named)
+        ways, asks = Way.of_task(task), task.asks
+        if way not in ways or command in {"report", "vote"} - {asks}:
+            right = "label" if Way.LABEL in ways else asks
+            use = f"use `curvote client {right if right in COMMANDS else 'answer'}`"
+            if command == "answer":
+                use = "give " + ", or ".join(way.words for way in ways)
+            raise UserError(f"{path} asks for a {asks}: {use}.")
+        fingerprint, seal_to = signed.fingerprint, signed.document["seal_to"]
+        question = cls(task, fingerprint, seal_to, {"": invited} if invited else {})
+        if invited is not None:
+            question.check_invitation(invited)
+            return question
+        by_record = question.invitations_in(Path(str(holdings.invitations)))
+        if not by_record:
+            words = f"holds no invitation to the task in {path}."
+            raise UserError(f"{holdings.invitations} {words}")
+        return replace(question, invitations=by_record)
+
+    def check_invitation(self, invited: envelope.Invitation) -> None:
+        """Refuse an invitation to another task, server or key."""
+        answers.check_invitation(self.task, invited)
+        if invited.signer not in {None, self.server}:
+            raise UserError(
+                f"server {self.server} signed the task, but the invitation is of server"
+                f" {invited.signer}: one of them was replaced. Nothing was drawn."
+            )
+        invited.refuse_other_key(self.seal_to)
+
+    def invitations_in(self, place: Path) -> dict[str, envelope.Invitation]:
+        """Return the invitations to the task in a folder or a file, by record.
+
+        A ``.json`` file holds one, a ``.jsonl`` file one a line. Those to other tasks
+        are left alone. UserError: a file that holds none, or two for one record.
+        """
+        by_record: dict[str, envelope.Invitation] = {}
+        digest = self.task.digest()
+        for path, invited in _read_invitations(place):
+            if invited.task == digest:
+                with errors_in_file(path):
+                    self.check_invitation(invited)
+                    name = normalise_id(str(invited.record))
+                    if by_record.setdefault(name, invited) != invited:
+                        words = f"is about record {printable_name(name)}, too."
+                        raise UserError(f"another invitation {words}")
+        return by_record
+
+    def proposal(
+        self, holdings: Holdings, ledger: Ledger, account: Account
+    ) -> Proposal:
+        """Return the message about the records of the way chosen, which is the task's.
+
+        An owner's own record is read after consent, and errors of its form are shown to
+        the owner alone; a table is checked at once, by its form. UserError: a ledger
+        that counts for others.
+        """
+        task: Any = self.task
+        invited = self.invitation
+        what = describe_answer(task, invited.subject)
+        if holdings.table is not None:
+            return self._table_proposal(holdings, ledger, account, what)
+
+        def read_curve() -> session.Draw:
+            record = table.read_record(
+                Path(str(holdings.curve)), str(holdings.label), task
+            )
+            return lambda: answer_task(task, record, invited.about, SystemEntropy())
+
+        def read_label() -> session.Draw:
+            label = validate.one_of(task.classes, label=str(holdings.label))
+            place, record = list(task.classes).index(label), str(invited.record)
+            return lambda: answer_about_record(task, record, place, SystemEntropy())
+
+        if holdings.curve is not None:
+            return Proposal(account, what, read=read_curve)
+        consent.refuse_registry_ledger(account)
+        return Proposal(account, what, read=read_label)
+
+    def _table_proposal(
+        self, holdings: Holdings, ledger: Ledger, account: Account, what: str
+    ) -> Proposal:
+        task: Any = self.task
+        path = Path(str(holdings.table))
+        form = table_form(ledger, task, holdings.label_column, holdings.id_column)
+        form.refuse_misfit(task.features, task.classes)
+        records = table.read_records(path, form, task.features, task.classes)
+        called, named = str(self.invitation.server), form.record_naming
+        consent.refuse_other_sender(account, called, named)
+        if not holdings.new_people:
+            refuse_new_ids(ledger, records.ids)
+        about = account.about(ledger, records.ids)
+        about = replace(about, sender_name=called, records=named)
+
+        def draw() -> dict[str, Any]:
+            codes = records.codes.astype(np.float64)
+            data = ClientData(records.values, records.values, codes)
+            return payload_at(message_of(task).draw(task, data, SystemEntropy()), 0)
+
+        return Proposal(about, what, records.ids, records.notes, True, lambda: draw)
 
 
 @dataclass(frozen=True)
@@ -237,46 +274,39 @@ class AnsweringOwner:
     anew: bool
     yes: bool
 
-    @classmethod
-    def from_options(
-        cls,
-        ledger: Path | None,
-        outbox: Path | None,
-        classes: str | None,
-        *,
-        anew: bool,
-        yes: bool,
-    ) -> AnsweringOwner:
-        """Return an owner by the command's options."""
-        agreed = Classes(classes.split(",")) if classes else None
-        where = places.ledger_path(ledger), places.outbox_path(outbox)
-        return cls(*where, agreed, anew=anew, yes=yes)
-
-    def answer(
-        self, question: ServerQuestion, hold: Callable[[Ledger], RecordSource]
-    ) -> dict[str, Any]:
+    def answer(self, question: ServerQuestion, holdings: Holdings) -> dict[str, Any]:
         """Release at most once, and return a summary.
 
-        ``hold`` returns what the message is about; it is called where one is drawn.
+        The ``holdings`` are looked at where a message is drawn, and nowhere else.
         """
         with register.open_books(self.ledger, places.register_path()) as opened:
             ledger, _ = opened
-            owner_account = self.settled_account(opened, question.server)
-            task, invited = question.task, question.invitation
-            name = owner_account.name
+            agreed = self.settled_account(opened, question.server)
+            task, invited, name = question.task, question.invitation, agreed.name
             sender = normalise_id(invited.record or "") or invited.server or name
-            latest_number = session.latest_number(ledger, task, sender)
-            number = latest_number + 1 if self.anew else max(latest_number, 1)
-            draw, agreed = _MessageDraw(), owner_account
+            number = self.number(ledger, task, sender)
+            clients, notes, draws = [name], None, []
+            draw: session.Draw = _refuse_vanished
             if not session.find_release(ledger, task, sender, number):
                 consent.refuse_other_classes(self.classes, task.classes)
-                draw.record_held = record_held = hold(ledger)
-                about = record_held.about(ledger, owner_account)
-                agreed = self.agree(record_held, about, task, question.server)
-                record_held.ready()
-            clients = draw.record_held.clients if draw.record_held else ()
+                proposal = question.proposal(holdings, ledger, agreed)
+                agreed = self.agree(proposal, task, question.server)
+                clients, notes = [*proposal.clients] or clients, [*proposal.notes]
+                draw = proposal.read() if proposal.read else draw
+            facts: dict[str, str | float] = {}
+            if invited.record is not None:
+                facts["record"] = invited.record
+            elif invited.server is not None and notes is not None:
+                facts["server"] = invited.server
+                if (rho := message_of(task).rho(task, len(clients))) is not None:
+                    facts["rho"] = rho
+
+            def draw_once() -> dict[str, Any]:
+                draws.append(True)
+                return draw()
+
             path = session.release_message(
-                draw,
+                draw_once,
                 task=task,
                 invitation=invited,
                 seal_to=question.seal_to,
@@ -284,8 +314,8 @@ class AnsweringOwner:
                 number=number,
                 books=opened,
                 outbox=self.outbox,
-                clients=clients or [name],
-                facts=ledger_facts(task, invited, len(clients)),
+                clients=clients,
+                facts=facts,
                 settle=agreed.write,
             )
             entry = session.find_release(ledger, task, sender, number)
@@ -293,7 +323,6 @@ class AnsweringOwner:
                 raise InternalError("a release is not in the ledger")
             members = ledger.members(entry.release)
             account = Account.from_ledger(ledger).about(ledger, members)
-            left_epsilon, left_delta = account.remaining()
             whom: dict[str, Any] = {"server": question.server}
             if invited.server:
                 whom = {"server": invited.server, "signer": question.server}
@@ -306,15 +335,17 @@ class AnsweringOwner:
                 "delta": entry.budget.delta,
                 "envelope": str(path),
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                "cap": account.cap.epsilon,
-                "cap_delta": account.cap.delta,
-                "left": left_epsilon,
-                "left_delta": left_delta,
-                "new": draw.done,
+                **room_left(account),
+                "new": bool(draws),
             }
-            if draw.record_held and invited.server:
-                done["notes"] = [*draw.record_held.notes]
+            if invited.server and notes is not None:
+                done["notes"] = notes
             return done
+
+    def number(self, ledger: Ledger, task: AnyTask, sender: str) -> int:
+        """Return the number of the sender's release: the latest, or one more."""
+        latest = session.latest_number(ledger, task, sender)
+        return latest + 1 if self.anew else max(latest, 1)
 
     def settled_account(self, opened: session.Books, server: str) -> Account:
         """Recover interrupted releases; return the account's state since then."""
@@ -324,19 +355,21 @@ class AnsweringOwner:
         consent.refuse_other_server(account, server)
         return account
 
-    def agree(
-        self, proposal: ConsentProposal, account: Account, task: AnyTask, server: str
-    ) -> Account:
-        """Ask for consent to a message; return the account to be recorded.
+    def agree(self, proposal: Proposal, task: AnyTask, server: str) -> Account:
+        """Ask for consent to messages; return the account to be recorded.
 
         Returned is what the ledger is to hold from the reservation on, and no earlier:
         a task that is refused pins nobody.
         """
-        records = len(proposal.clients) or 1
-        consent.refuse_excess_budget(account, task.cost(records), records)
+        account, n = proposal.account, len(proposal.clients)
+        records = n if proposal.together else 1
+        cost = task.cost(records)
+        consent.refuse_excess_budget(account, cost, records)
         for notice in [*proposal.notes, *consent.consent_notices(account, server)]:
             typer.echo(f"curvote: {notice}", err=True)
-        typer.echo(proposal.line(account, server), err=True)
+        terms = account, cost, server, proposal.what, n
+        line = consent.consent_line(*terms, together=proposal.together)
+        typer.echo(line, err=True)
         if account.server is None and not (self.yes or sys.stdin.isatty()):
             raise UserError(
                 f"server {server} is new, and nobody is here to compare its"
@@ -347,20 +380,20 @@ class AnsweringOwner:
         return replace(account, server=server)
 
 
-@dataclass
-class _MessageDraw:
-    """The sender's message, drawn when called."""
+def room_left(account: Account) -> dict[str, float]:
+    """Return the cap of an account, and what is left of it."""
+    left_epsilon, left_delta = account.remaining()
+    return {
+        "cap": account.cap.epsilon,
+        "cap_delta": account.cap.delta,
+        "left": left_epsilon,
+        "left_delta": left_delta,
+    }
 
-    record_held: RecordSource | None = None
-    done: bool = False
 
-    def __call__(self) -> dict[str, Any]:
-        if self.record_held is None:
-            raise UserError(
-                "the release that was known a moment ago was taken back: run again."
-            )
-        self.done = True
-        return self.record_held.draw_message()
+def _refuse_vanished() -> NoReturn:
+    words = "the release that was known a moment ago was taken back: run again."
+    raise UserError(words)
 
 
 def stated_form(ledger: Ledger, proposal: Form) -> Form:
@@ -399,7 +432,10 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
     classes = tuple(task.classes)
     proposal = Form(id=id_, label=label or "label", classes=classes, columns=columns)
     form_found = stated_form(ledger, proposal)
-    stated_columns = (("label", label, form_found.label), ("id", id_, form_found.id))
+    stated_columns = (
+        ("label-column", label, form_found.label),
+        ("id-column", id_, form_found.id),
+    )
     for option, column, stated_column in stated_columns:
         if column not in {None, stated_column}:
             raise UserError(
@@ -407,40 +443,6 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
                 f" {stated_column or 'the row'}. Nothing was read, nothing drawn."
             )
     return form_found
-
-
-def read_signed_task(path: Path) -> signing.SignedTask:
-    """Return the signed document in a file, without validating its task."""
-    with errors_in_file(path):
-        return signing.open_signed(_read_bytes(path, signing.LARGEST))
-
-
-def validated_task_in(
-    path: Path, signed_document: signing.SignedTask, server: str | None = None
-) -> AnyTask:
-    """Return the validated task of a signed document that stands in a file."""
-    with errors_in_file(path):
-        return answers.validate_task(signed_document.document["task"], server)
-
-
-def refuse_command(path: Path, task: AnyTask) -> NoReturn:
-    """Refuse a task of another kind, and name the command that answers it."""
-    command = "label" if message_of(task).per_record else task.asks
-    raise UserError(f"{path} asks for a {task.asks}: use `curvote client {command}`.")
-
-
-def check_invitation_fits(
-    task: AnyTask, signed_document: signing.SignedTask, invited: envelope.Invitation
-) -> None:
-    """Refuse an invitation to another task, server or key."""
-    answers.check_invitation(task, invited)
-    server = signed_document.fingerprint
-    if invited.signer not in {None, server}:
-        raise UserError(
-            f"server {server} signed the task, but the invitation is of server"
-            f" {invited.signer}: one of them was replaced. Nothing was drawn."
-        )
-    invited.refuse_other_key(signed_document.document["seal_to"])
 
 
 def read_invitation(path: Path) -> envelope.Invitation:
@@ -453,6 +455,26 @@ def read_invitation(path: Path) -> envelope.Invitation:
             )
         written = strict_json.parse_json(text, envelope.LARGEST_ENVELOPE)
         return envelope.Invitation.from_json(written)
+
+
+def _read_invitations(place: Path) -> Iterator[tuple[Path, envelope.Invitation]]:
+    """Yield path and invitation from a folder or a file."""
+    paths = [place]
+    if place.is_dir():
+        paths = sorted(p for p in place.iterdir() if p.suffix in {ONE_SUFFIX, MANY})
+    for path in paths:
+        if path.suffix != MANY:
+            yield path, read_invitation(path)
+            continue
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            why = error.strerror or error
+            raise UserError(f"{path} cannot be read: {why}.") from None
+        for number, line in enumerate(lines, 1):
+            with errors_in_file(path), errors_in_file(Path(f"line {number}")):
+                written = strict_json.parse_json(line, envelope.LARGEST_ENVELOPE)
+                yield path, envelope.Invitation.from_json(written)
 
 
 @contextmanager

@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
-from typer.core import TyperCommand
 
 from curvote.base.errors import UserError
 from curvote.base.text import format_budget, format_factor
-from curvote.cli.terminal import Json, interruptible, print_json
+from curvote.cli.terminal import (
+    Json,
+    RespelledCommand,
+    interruptible,
+    note_former_name,
+    print_json,
+)
 from curvote.client import sending
 from curvote.ledger import places
 
 if TYPE_CHECKING:
-    from curvote.cli.client.answer import RecordTable
     from curvote.ledger.book import Ledger
 
-_LABEL = typer.Option("--label", help="Your class, as the task names it.")
-_INVITATION = typer.Option(
-    "--invitation", help="The invitation that you were sent (JSON)."
-)
-
 TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
+Invitation = Annotated[
+    Path | None,
+    typer.Option("--invitation", help="The invitation that you were sent (JSON)."),
+]
+Invitations = Annotated[
+    Path | None,
+    typer.Option(
+        "--invitations", help="Their folder, or one file with one a line (.jsonl)."
+    ),
+]
 Curve = Annotated[
-    Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+    Path | None, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+]
+Label = Annotated[
+    str | None, typer.Option("--label", help="Your class, as the task names it.")
 ]
 TableFile = Annotated[
-    Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+    Path | None, typer.Option("--table", help="CSV or Parquet: one row a record.")
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option("--label", help="The column with the class: the one of your form."),
+    typer.Option(
+        "--label-column", help="The column with the class: the one of your form."
+    ),
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option("--id", help="The column that names each record: that of your form."),
+    typer.Option(
+        "--id-column", help="The column that names each record: that of your form."
+    ),
 ]
 NewPeople = Annotated[
     bool,
@@ -59,20 +76,6 @@ ClassList = Annotated[
         "--classes",
         help="The classes you agree to, as in no,yes: a task with others is refused"
         " before your label is looked at. Say them where no terminal is.",
-    ),
-]
-Label = Annotated[str, _LABEL]
-OwnLabelOption = Annotated[str | None, _LABEL]
-InvitationFile = Annotated[Path, _INVITATION]
-OneInvitation = Annotated[Path | None, _INVITATION]
-LabelTable = Annotated[
-    Path | None,
-    typer.Option("--table", help="CSV or Parquet with the columns record and label."),
-]
-Invitations = Annotated[
-    Path | None,
-    typer.Option(
-        "--invitations", help="Their folder, or one file with one a line (.jsonl)."
     ),
 ]
 LedgerFile = Annotated[
@@ -116,38 +119,27 @@ Send = Annotated[
 
 
 def print_answer(done: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of one message."""
+    """Print the summary of one message, or of the messages of a registry's table."""
     if as_json:
         print_json(done)
         return
     message, budget = done["message"], format_budget(done["epsilon"], done["delta"])
-    about = f" about {done['records']} records" if "records" in done else ""
-    typer.echo(
-        f"released one {message}{about}, {budget}"
-        if done["new"]
-        else f"this {message} was released before: nothing was drawn, nothing spent"
-    )
-    typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
+    before = "released before: nothing was drawn, nothing spent"
+    if "before" in done:
+        if done["new"]:
+            typer.echo(f"released {done['records']} {message}s, each {budget}")
+        if done["before"]:
+            typer.echo(f"{done['before']} {message}s were {before}")
+        typer.echo(f"envelopes {done['outbox']}")
+    else:
+        about = f" about {done['records']} records" if "records" in done else ""
+        released = f"released one {message}{about}, {budget}"
+        typer.echo(released if done["new"] else f"this {message} was {before}")
+        typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
     if "sent" in done:
         typer.echo(f"sent      {done['sent']} ({done['server_address']})")
-    _print_remaining(done)
-
-
-def print_answers(done: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of the messages of a table."""
-    if as_json:
-        print_json(done)
-        return
-    budget = format_budget(done["epsilon"], done["delta"])
-    if done["new"]:
-        typer.echo(f"released {done['records']} {done['message']}s, each {budget}")
-    if done["before"]:
-        typer.echo(
-            f"{done['before']} {done['message']}s were released before: nothing was"
-            " drawn, nothing spent"
-        )
-    typer.echo(f"envelopes {done['outbox']}")
-    _print_remaining(done)
+    rest, cap = (format_budget(done[k], done[f"{k}_delta"]) for k in ("left", "cap"))
+    typer.echo(f"left      {rest} of your cap of {cap}")
 
 
 def describe_account(ledger: Ledger) -> list[str]:
@@ -172,13 +164,6 @@ def describe_account(ledger: Ledger) -> list[str]:
             else ["form    none stated (a table needs one)"]
         ),
     ]
-
-
-def _print_remaining(done: dict[str, Any]) -> None:
-    remaining, cap = (
-        format_budget(done[k], done[f"{k}_delta"]) for k in ("left", "cap")
-    )
-    typer.echo(f"left      {remaining} of your cap of {cap}")
 
 
 def answer_and_send(
@@ -207,69 +192,6 @@ def answer_and_send(
     print_answer(done, as_json)
 
 
-BROWSER_PAGE: Final = "browser.html"
-_To = Annotated[Path, typer.Argument(help="The file to write; it must not be there.")]
-
-
-def page(*, to: _To = Path("curvote-client.html"), as_json: Json = False) -> None:
-    """Write the page with which people answer a task in their browser."""
-    text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
-    try:
-        with to.open("xb") as file:
-            file.write(text)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UserError(
-            f"{to} cannot be written: {why}. Name another file:"
-            " `curvote client page FILE`."
-        ) from None
-    digest = hashlib.sha256(text).hexdigest()
-    if as_json:
-        print_json({"page": str(to), "sha256": digest})
-        return
-    typer.echo(f"page     {to}\nSHA-256  {digest}")
-
-
-def label(
-    *,
-    task: TaskFile,
-    invitation: OneInvitation = None,
-    label: OwnLabelOption = None,
-    table: LabelTable = None,
-    invitations: Invitations = None,
-    ledger: LedgerFile = None,
-    outbox: Outbox = None,
-    classes: ClassList = None,
-    new_release: NewRelease = False,
-    new_people: NewPeople = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Release one noised code of a public record's label: yours, or each of a table."""
-    from curvote.cli.client.answer import AnsweringOwner, OwnLabel, ServerQuestion
-
-    owner = AnsweringOwner.from_options(
-        ledger, outbox, classes, anew=new_release, yes=yes
-    )
-    if invitation and label is not None and not (table or invitations):
-        question = ServerQuestion.from_files(task, invitation, None, per_record=True)
-        record = str(question.invitation.record)
-        own_label = OwnLabel(question.task, record, label)
-        print_answer(owner.answer(question, lambda _: own_label), as_json)
-    elif table and invitations and not (invitation or label is not None):
-        from curvote.cli.client.table import TableQuestions, answer_table
-
-        with interruptible("client label"):
-            questions = TableQuestions.from_files(task, invitations)
-            summary = answer_table(owner, questions, table, new_people=new_people)
-        print_answers(summary, as_json)
-    else:
-        raise UserError(
-            "give --invitation and --label for a record of your own, or --table and"
-            " --invitations for those of a registry."
-        )
-
-
 app = typer.Typer(
     name="client",
     help="Release one noised message, once: of your curve, your label, your table.",
@@ -285,8 +207,56 @@ _REMOVED_OPTIONS: Final = {
 }
 
 
-class _AnsweringCommand(TyperCommand):
-    """A command that explains removed options, and accepts classes as A B."""
+class _Alias(NamedTuple):
+    """Another name of `answer`, for some tasks: its help, and the options it takes."""
+
+    help: str
+    required: str
+    optional: str
+    table_help: str | None = None
+    former: Mapping[str, str] = MappingProxyType({})
+
+
+_OWNER: Final = "ledger outbox classes new_release"
+ALIASES: Final = {
+    "report": _Alias(
+        "Release your noised curve and label, once.",
+        "task curve label invitation",
+        f"{_OWNER} send yes as_json",
+    ),
+    "vote": _Alias(
+        "Release one noised bit: was the classifier right for you?",
+        "task curve label invitation",
+        f"{_OWNER} send yes as_json",
+    ),
+    "release": _Alias(
+        "Release one noised object about all records of your table, once.",
+        "task invitation table",
+        f"label_column id_column {_OWNER} new_people send yes as_json",
+        former={"--label": "--label-column", "--id": "--id-column"},
+    ),
+    "label": _Alias(
+        "Release one noised code of a public record's label: yours, or each of a"
+        " table.",
+        "task",
+        f"invitation label table invitations {_OWNER} new_people yes as_json",
+        table_help="CSV or Parquet with the columns record and label.",
+    ),
+}
+
+
+class _AnsweringCommand(RespelledCommand):
+    """`answer`, or the alias of this name; it takes classes as A B."""
+
+    def __init__(self, name: str, *, params: list[Any], **more: Any) -> None:
+        if alias := ALIASES.get(name):
+            self.former, of_name = alias.former, {param.name: param for param in params}
+            required = alias.required.split()
+            params = [of_name[word] for word in [*required, *alias.optional.split()]]
+            for param in params:
+                param.required = param.name in required
+            of_name["table"].help = alias.table_help or of_name["table"].help
+        super().__init__(name, params=params, **more)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
@@ -304,56 +274,18 @@ class _AnsweringCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _add_command(name: str, asks: str | None, text: str) -> None:
-    """Add a command that answers tasks asking for ``asks``; None: any task."""
-
-    def command(
-        *,
-        task: TaskFile,
-        curve: Curve,
-        label: Label,
-        invitation: InvitationFile,
-        ledger: LedgerFile = None,
-        outbox: Outbox = None,
-        classes: ClassList = None,
-        new_release: NewRelease = False,
-        send: Send = None,
-        yes: Yes = False,
-        as_json: Json = False,
-    ) -> None:
-        from curvote.cli.client.answer import AnsweringOwner, OwnRecord, ServerQuestion
-
-        question = ServerQuestion.from_files(task, invitation, asks)
-        about = question.task, question.invitation.about
-        owner = AnsweringOwner.from_options(
-            ledger, outbox, classes, anew=new_release, yes=yes
-        )
-        answer_and_send(
-            lambda: owner.answer(question, lambda _: OwnRecord(*about, curve, label)),
-            send,
-            as_json,
-        )
-
-    app.command(name, help=text, cls=_AnsweringCommand)(command)
-
-
-_add_command("report", "report", "Release your noised curve and label, once.")
-_add_command(
-    "vote", "vote", "Release one noised bit: was the classifier right for you?"
-)
-_add_command(
-    "answer", None, "Release whatever the task asks for, of whatever protocol."
-)
-
-
-@app.command()
-def release(
+@app.command(cls=_AnsweringCommand)
+def answer(
+    ctx: typer.Context,
     *,
     task: TaskFile,
-    invitation: InvitationFile,
-    table: TableFile,
-    label: LabelColumn = None,
-    id_: IdColumn = None,
+    invitation: Invitation = None,
+    curve: Curve = None,
+    label: Label = None,
+    table: TableFile = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    invitations: Invitations = None,
     ledger: LedgerFile = None,
     outbox: Outbox = None,
     classes: ClassList = None,
@@ -363,26 +295,79 @@ def release(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Release one noised object about all records of your table, once."""
-    from curvote.cli.client import answer
+    """Release whatever the task asks for, of whatever protocol.
 
-    question = answer.ServerQuestion.from_files(task, invitation, None, per_table=True)
-    owner = answer.AnsweringOwner.from_options(
-        ledger, outbox, classes, anew=new_release, yes=yes
+    You give what it is about: --curve and --label, --label, or --table. A task that
+    asks for anything else is refused.
+    """
+    from curvote.base.classes import Classes
+    from curvote.cli.client.answer import AnsweringOwner, Holdings, ServerQuestion
+
+    command = str(ctx.command.name)
+    holdings = Holdings(
+        *(invitation, invitations, curve, label, table, label_column, id_column),
+        new_people,
     )
-
-    def read_table(book: Ledger) -> RecordTable:
-        form = answer.table_form(book, question.task, label, id_)
-        return answer.RecordTable(
-            question.task, question.invitation, table, form, new_people
+    if invitations and send:
+        raise UserError(
+            "--send posts one envelope: those of a registry lie in the outbox, for you"
+            " to send."
         )
+    with interruptible(f"client {command}"):
+        question = ServerQuestion.from_files(command, task, holdings)
+        owner = AnsweringOwner(
+            places.ledger_path(ledger),
+            places.outbox_path(outbox),
+            Classes(classes.split(",")) if classes else None,
+            anew=new_release,
+            yes=yes,
+        )
+        if invitations is None:
+            answer_and_send(lambda: owner.answer(question, holdings), send, as_json)
+            return
+        from curvote.cli.client.table import answer_table
 
-    with interruptible("client release"):
-        answer_and_send(lambda: owner.answer(question, read_table), send, as_json)
+        print_answer(answer_table(owner, question, holdings), as_json)
 
 
-app.command()(label)
-app.command()(page)
+for _name, _alias in ALIASES.items():
+    app.command(_name, help=_alias.help, cls=_AnsweringCommand)(answer)
+
+BROWSER_PAGE: Final = "browser.html"
+
+
+class _PageCommand(RespelledCommand):
+    former = MappingProxyType({"TO": "--out"})
+
+
+@app.command(cls=_PageCommand)
+def page(
+    *,
+    to: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write; it must not be there.")
+    ] = Path("curvote-client.html"),
+    as_json: Json = False,
+) -> None:
+    """Write the page with which people answer a task in their browser."""
+    if to is not None:
+        note_former_name("TO", "--out")
+        out = to
+    text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
+    try:
+        with out.open("xb") as file:
+            file.write(text)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(
+            f"{out} cannot be written: {why}. Name another file:"
+            " `curvote client page --out FILE`."
+        ) from None
+    digest = hashlib.sha256(text).hexdigest()
+    if as_json:
+        print_json({"page": str(out), "sha256": digest})
+        return
+    typer.echo(f"page     {out}\nSHA-256  {digest}")
 
 
 @app.command()

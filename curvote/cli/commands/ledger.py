@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from curvote.base import text
 from curvote.base.errors import UserError, did_you_mean
-from curvote.cli.terminal import Json, ProjectOption, print_json, print_rows
+from curvote.cli.terminal import (
+    Json,
+    ProjectOption,
+    RespelledCommand,
+    print_json,
+    print_rows,
+)
 from curvote.pipeline.config.project import find_project
 
 if TYPE_CHECKING:
@@ -203,12 +210,16 @@ def export(
         ledger_report.export_ledger(book, kind, out)
 
 
-@app.command("raise-cap")
+class _RaiseCap(RespelledCommand):
+    former = MappingProxyType({"--epsilon": "--cap", "--delta": "--cap-delta"})
+
+
+@app.command("raise-cap", cls=_RaiseCap)
 def raise_cap(
     population: Annotated[str, typer.Argument(help="Whose cap: as `show` names it.")],
     *,
-    epsilon: Annotated[float, typer.Option(help="The most epsilon, from now on.")],
-    delta: Annotated[
+    cap: Annotated[float, typer.Option(help="The most epsilon, from now on.")],
+    cap_delta: Annotated[
         float | None, typer.Option(help="The most delta (default: as it is).")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -230,7 +241,8 @@ def raise_cap(
                 f"population {population!r} has no cap yet; its first release sets the"
                 f" one of pipelines.yaml.{hint}"
             )
-        after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
+        delta = before.delta if cap_delta is None else cap_delta
+        after = Budget(cap, refuse_delta(delta))
         clients = book.count_spenders(population)
         typer.echo(
             f"The cap of population {population} goes from {before} to {after}, for"

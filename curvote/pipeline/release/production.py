@@ -83,9 +83,9 @@ def set_up_cap(ledger: Ledger, population: str, requested: Budget) -> None:
 def raise_cap_command(population: str, requested: Budget, cap: Budget) -> str:
     """Return the command that raises ``cap`` so that it holds ``stated``."""
     words = ["curvote", "ledger", "raise-cap", shlex.quote(population)]
-    words += ["--epsilon", _full_number(max(requested.epsilon, cap.epsilon))]
+    words += ["--cap", _full_number(max(requested.epsilon, cap.epsilon))]
     if requested.delta > cap.delta:
-        words += ["--delta", _full_number(requested.delta)]
+        words += ["--cap-delta", _full_number(requested.delta)]
     return " ".join(words)
 
 

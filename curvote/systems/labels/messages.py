@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import model_validator
 
 from curvote.base import validate
 from curvote.base.classes import Classes
 from curvote.base.entropy import Entropy, is_study, stream
-from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.stage import Columns, Inputs, Metadata, Params
@@ -26,38 +24,23 @@ from curvote.messages import message
 from curvote.messages.message import ClientData
 from curvote.messages.roles import TRAINING, Senders
 from curvote.systems.labels.codes import encoders
-from curvote.wire.strict_json import canonical_json, describe_errors
-from curvote.wire.task import (
-    MOST_CLASSES,
-    MOST_PARAMETERS,
-    Epsilon,
-    Parameter,
-    Word,
-    confusable_form,
-)
+from curvote.wire.task import AnyTask, Epsilon, MechanismParams, TaskForm, Word
 
 # What a mechanism is told by the rest of a task, or knows of each record by itself.
 RESERVED_PARAMS = ("epsilon", "n_classes", "prior")
 
-FORMAT: Final = 3
 
-
-class _TaskDocument(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+class LabelForm(TaskForm):
+    """JSON form of a task about labels as `Task.to_json` writes it."""
 
     format: Literal[3]
-    protocol: Word
-    asks: Word
-    number: Annotated[int, Field(ge=1, le=2**53)]
-    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
     epsilon: Epsilon
     encoder: Word
-    params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
+    params: MechanismParams
 
     @model_validator(mode="after")
-    def _check_fields(self) -> _TaskDocument:
-        if len({confusable_form(word) for word in self.classes}) < len(self.classes):
-            raise ValueError("classes must be different words")
+    def _check_fields(self) -> LabelForm:
+        self.refuse_lookalikes()
         if self.encoder not in encoders.ENCODERS:
             names = ", ".join(encoders.ENCODERS)
             raise ValueError(f"encoder must be one of {names}, by its full name")
@@ -67,33 +50,22 @@ class _TaskDocument(BaseModel):
         return self
 
 
-def parse_task(text: Any) -> dict[str, Any]:
-    """Return the fields of a `Task` document; UserErrors say what is wrong, where."""
-    version = text.get("format") if isinstance(text, dict) else None
-    if (type(version), version) != (int, FORMAT):
-        raise UserError(
-            f"task format is {validate.format_value(version)}; a label is asked in"
-            f" {FORMAT}."
-        )
-    try:
-        fields = _TaskDocument.model_validate(text).model_dump()
-    except ValidationError as error:
-        raise UserError(f"not a task: {describe_errors(error)}.") from None
-    return {key: value for key, value in fields.items() if key != "format"}
-
-
 PROTOCOL: Final = "labels"
 ASKS: Final = "code"
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Task(AnyTask):
     """One noised code of one label for each record; every field is public.
 
     ``encoder`` is the mechanism (`auto` and short names are made concrete), ``params``
     its parameters beside epsilon and the number of classes. ``number`` counts the times
     that the same was asked.
     """
+
+    FORMAT = 3
+    REFUSAL = "a label is asked in"
+    form = LabelForm
 
     classes: Classes
     epsilon: float
@@ -116,11 +88,6 @@ class Task:
         """Return the name of the mechanism that noises the label."""
         return self.encoder
 
-    @property
-    def candidates(self) -> None:
-        """Return None: no candidate is up for a vote."""
-        return
-
     def noise(self, **record_params: Any) -> LabelMechanism:
         """Return the mechanism; ``record_params`` are those that differ by record."""
         params = {"n_classes": len(self.classes), **self.params, **record_params}
@@ -132,34 +99,13 @@ class Task:
         validate.at_least(1, n=n)
         return Budget(self.epsilon)
 
-    def for_server(self, server: str) -> Task:
-        """Refuse (UserError): the task asks for labels of records, nobody by name."""
-        raise UserError(
-            f"the invitation is for {validate.format_value(server)}, but the task asks"
-            " nobody by name."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the task as plain JSON values."""
+    def payload(self) -> dict[str, Any]:
+        """Return the fields that a task about labels adds."""
         return {
-            "format": FORMAT,
-            "protocol": self.protocol,
-            "asks": self.asks,
-            "number": self.number,
-            "classes": list(self.classes),
             "epsilon": self.epsilon,
             "encoder": self.encoder,
             "params": dict(self.params),
         }
-
-    @classmethod
-    def from_json(cls, text: Mapping[str, Any]) -> Task:
-        """Build the task that `to_json` wrote; anything else is a UserError."""
-        return cls(**parse_task(text))
-
-    def digest(self) -> str:
-        """Return the SHA-256 that names this task."""
-        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
 
 Array = NDArray[np.float64]

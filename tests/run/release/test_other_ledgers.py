@@ -116,12 +116,12 @@ def test_a_higher_cap_in_the_file_releases_nothing(
     """Only `raise-cap` raises it; the message has the whole command."""
     write(town.root, ledger=ledger)
     for told in ({}, {"new_release": True}, {"new_people": True}):
-        assert "`curvote ledger raise-cap table --epsilon" in refused(town, **told)
+        assert "`curvote ledger raise-cap table --cap" in refused(town, **told)
     with Ledger(town.ledger) as book:
         assert book.cap("table") == Budget(CAP)
         stated = Budget(8.12345678901)
         command = caps.raise_cap_command("my town", stated, Budget(CAP))
-    assert "raise-cap 'my town' --epsilon 8.12345678901" in command
+    assert "raise-cap 'my town' --cap 8.12345678901" in command
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_a_new_release_needs_room(real: Project) -> None:
 
     first = production.bytes_of(real, production.plan(real))
     production.write(real.root, ledger={"per_client": {"epsilon": 8}})
-    with pytest.raises(UserError, match="raise-cap simulated --epsilon 8`"):
+    with pytest.raises(UserError, match="raise-cap simulated --cap 8`"):
         production.run(real, new_release=True)
     with Ledger(real.ledger) as ledger:
         ledger.raise_cap("simulated", Budget(8))

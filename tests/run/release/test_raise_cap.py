@@ -33,7 +33,7 @@ def raising(path: Path, *words: str) -> Result:
 
 def test_raising_a_cap_says_what_it_does_and_is_kept(path: Path) -> None:
     """Without --yes or a terminal nothing happens; a lower cap is refused."""
-    words = ["p", "--epsilon", "3"]
+    words = ["p", "--cap", "3"]
     error = raising(path, *words).exception
     assert isinstance(error, UserError)
     assert "nobody is there to ask" in str(error)
@@ -49,10 +49,10 @@ def test_raising_a_cap_says_what_it_does_and_is_kept(path: Path) -> None:
         assert ledger.head() != before
         assert ledger.problems() == []
     for more, said in (
-        (["--epsilon", "1"], "does not raise it"),
-        (["--epsilon", "4", "--delta", "1e-9"], "does not raise it"),
-        (["--epsilon", "4", "--delta", "0.9"], "at most 0.0001"),
-        (["--epsilon", "nan"], "epsilon"),
+        (["--cap", "1"], "does not raise it"),
+        (["--cap", "4", "--cap-delta", "1e-9"], "does not raise it"),
+        (["--cap", "4", "--cap-delta", "0.9"], "at most 0.0001"),
+        (["--cap", "nan"], "epsilon"),
     ):
         error = raising(path, "p", *more, "--yes").exception
         assert isinstance(error, UserError)
@@ -72,7 +72,7 @@ def test_raising_a_cap_asks_on_a_terminal(
 
     monkeypatch.setattr(cli_ledger, "_is_on_terminal", lambda: True)
     monkeypatch.setattr(typer, "confirm", confirm)
-    words = ["p", "--epsilon", "3"]
+    words = ["p", "--cap", "3"]
     assert raising(path, *words).exit_code == 1
     with Ledger(path) as ledger:
         assert ledger.cap("p") == TWO
@@ -84,7 +84,7 @@ def test_raising_a_cap_asks_on_a_terminal(
 def test_what_has_no_cap_is_not_raised(path: Path) -> None:
     """A population without releases gets the cap of pipelines.yaml with its first."""
     for name, said in (("q", "has no cap yet"), ("pp", "Did you mean 'p'")):
-        words = [name, "--epsilon", "3", "--yes"]
+        words = [name, "--cap", "3", "--yes"]
         error = raising(path, *words).exception
         assert isinstance(error, UserError)
         assert said in str(error)

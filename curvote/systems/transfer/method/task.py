@@ -7,7 +7,6 @@ all others valid.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protoco
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from curvote.base import validate
 from curvote.base.classes import Classes
@@ -25,15 +24,17 @@ from curvote.base.privacy import Budget, refuse_delta
 from curvote.base.registry import Registry
 from curvote.learning.directions import shrink_factor
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.wire.strict_json import canonical_json, describe_errors
-from curvote.wire.task import Epsilon, Number, Parameter, Word
+from curvote.wire.strict_json import StrictForm, read_form
+from curvote.wire.task import AnyTask, Epsilon, MechanismParams, Number, TaskForm, Word
 
-FORMAT: Final = 2
 PROTOCOL: Final = "transfer"
 ASKS: Final = "release"
 PUBLIC: Final = "public"
 OWN_RELEASE: Final = "own"
 WITHOUT_NOISE: Final = (PUBLIC, OWN_RELEASE)
+
+MOST_FEATURES: Final = 1 << 10
+MOST_SERVERS: Final = 1 << 12
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -88,8 +89,50 @@ class Level(NamedTuple):
         return Budget(self.epsilon, refuse_delta(delta, n))
 
 
+class FeatureForm(StrictForm):
+    """JSON form of a feature's three values, by name."""
+
+    name: Word
+    lower: Number
+    upper: Number
+
+
+class LevelForm(StrictForm):
+    """JSON form of a level's two values, by name."""
+
+    epsilon: Epsilon | Literal["public", "own"]
+    delta: Annotated[float, Field(gt=0, lt=1)] | None
+
+
+class ReleaseForm(TaskForm):
+    """JSON form of a task about tables as `Task.to_json` writes it."""
+
+    format: Literal[2]
+    protocol: Literal["transfer"]
+    asks: Literal["release"]
+    features: Annotated[
+        list[Annotated[list[Any], Field(min_length=3, max_length=3)]],
+        Field(min_length=1, max_length=MOST_FEATURES),
+    ]
+    servers: Annotated[
+        dict[Word, Annotated[list[Any], Field(min_length=2, max_length=2)]],
+        Field(min_length=1, max_length=MOST_SERVERS),
+    ]
+    release: Word
+    params: MechanismParams
+    seed: Annotated[int, Field(ge=0, le=2**53)]
+
+    @model_validator(mode="after")
+    def _check_nested(self) -> ReleaseForm:
+        for feature in self.features:
+            FeatureForm.model_validate(Feature(*feature)._asdict())
+        for level in self.servers.values():
+            LevelForm.model_validate(Level(*level)._asdict())
+        return self
+
+
 @dataclass(frozen=True, eq=False)
-class Task:
+class Task(AnyTask):
     """One release of each of some servers, in one form, about the same features.
 
     Parameters
@@ -122,6 +165,11 @@ class Task:
     >>> print(task.release, task.for_server("b").servers["b"].budget(100))
     cells epsilon 2, delta 0.0001
     """
+
+    FORMAT = 2
+    REFUSAL = "a release is asked in"
+    form = ReleaseForm
+    protocol, asks, mechanism = PROTOCOL, ASKS, "gaussian"
 
     features: tuple[Feature, ...]
     classes: Classes
@@ -156,26 +204,6 @@ class Task:
         return len(self.features)
 
     @property
-    def protocol(self) -> str:
-        """Name of the system that the task belongs to."""
-        return PROTOCOL
-
-    @property
-    def asks(self) -> str:
-        """Name of the message that the task asks for."""
-        return ASKS
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the noise of a release."""
-        return "gaussian"
-
-    @property
-    def candidates(self) -> None:
-        """None: no candidates are evaluated."""
-        return
-
-    @property
     def server(self) -> str:
         """Name of the one server of the task; several are a UserError."""
         if len(self.servers) > 1:
@@ -183,7 +211,7 @@ class Task:
         return next(iter(self.servers))
 
     @property
-    def epsilon(self) -> float | str:
+    def epsilon(self) -> float | str:  # type: ignore[override]  # no task's is written
         """Epsilon of the task's one server, or why it has no budget."""
         return self.servers[self.server].epsilon
 
@@ -222,14 +250,9 @@ class Task:
             )
         return np.array([places[label] for label in labels], dtype=np.int64)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the task as plain JSON values."""
+    def payload(self) -> dict[str, Any]:
+        """Return the fields that a task about tables adds."""
         return {
-            "format": FORMAT,
-            "protocol": self.protocol,
-            "asks": self.asks,
-            "number": self.number,
-            "classes": list(self.classes),
             "features": [list(feature) for feature in self.features],
             "servers": {name: list(level) for name, level in self.servers.items()},
             "release": self.release,
@@ -238,13 +261,9 @@ class Task:
         }
 
     @classmethod
-    def from_json(cls, text: Mapping[str, Any]) -> Task:
-        """Build the task that `to_json` wrote; anything else is a UserError."""
-        return cls(**parse_task(text))
-
-    def digest(self) -> str:
-        """Return the SHA-256 that names this task."""
-        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
+    def read_payload(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields, without the words that are the same in every task."""
+        return {name: values[name] for name in cls.__dataclass_fields__}
 
 
 def _check_feature(values: Iterable[Any]) -> Feature:
@@ -279,74 +298,6 @@ def _check_level(name: str, value: Any) -> Level:
     except UserError as error:
         raise UserError(f"server {name}: {error}") from None
     return Level(epsilon, delta)
-
-
-MOST_FEATURES = 1 << 10
-MOST_SERVERS = 1 << 12
-MOST_CLASSES = 1 << 10
-MOST_PARAMETERS = 16
-
-Delta = Annotated[float, Field(gt=0, lt=1)]
-
-
-class _StrictDocument(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
-
-
-class _TaskDocument(_StrictDocument):
-    format: Literal[2]
-    protocol: Literal["transfer"]
-    asks: Literal["release"]
-    number: Annotated[int, Field(ge=1, le=2**53)]
-    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
-    features: Annotated[
-        list[Annotated[list[Any], Field(min_length=3, max_length=3)]],
-        Field(min_length=1, max_length=MOST_FEATURES),
-    ]
-    servers: Annotated[
-        dict[Word, Annotated[list[Any], Field(min_length=2, max_length=2)]],
-        Field(min_length=1, max_length=MOST_SERVERS),
-    ]
-    release: Word
-    params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
-    seed: Annotated[int, Field(ge=0, le=2**53)]
-
-    @model_validator(mode="after")
-    def _check_nested(self) -> _TaskDocument:
-        for feature in self.features:
-            _FeatureDocument.model_validate(Feature(*feature)._asdict())
-        for level in self.servers.values():
-            _LevelDocument.model_validate(Level(*level)._asdict())
-        return self
-
-
-class _FeatureDocument(_StrictDocument):
-    name: Word
-    lower: Number
-    upper: Number
-
-
-class _LevelDocument(_StrictDocument):
-    epsilon: Epsilon | Literal["public", "own"]
-    delta: Delta | None
-
-
-def parse_task(text: Any) -> dict[str, Any]:
-    """Return the fields of a `Task` from JSON; a wrong document is a UserError."""
-    format_value = text.get("format") if isinstance(text, dict) else None
-    if (type(format_value), format_value) != (int, FORMAT):
-        raise UserError(
-            f"task format is {validate.format_value(format_value)}; a release is asked"
-            f" in {FORMAT}."
-        )
-    try:
-        values = _TaskDocument.model_validate(text).model_dump()
-    except ValidationError as error:
-        raise UserError(f"not a task: {describe_errors(error)}.") from None
-    servers = {name: Level(*level) for name, level in values["servers"].items()}
-    constants = ("format", "protocol", "asks")
-    fields = {key: value for key, value in values.items() if key not in constants}
-    return fields | {"servers": servers}
 
 
 @dataclass(frozen=True)
@@ -476,10 +427,8 @@ class Form(ABC):
 
     def check_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with defaults; unknown or wrong ones are a UserError."""
-        try:
-            return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
-        except ValidationError as error:
-            raise UserError(f"release {self.name}: {describe_errors(error)}.") from None
+        form = read_form(self.Parameters, dict(params), f"release {self.name}: ")
+        return form.model_dump(mode="json")
 
     def plan_params(self, params: dict[str, Any], setup: PublicSetup) -> dict[str, Any]:
         """Return ``params`` completed by the public facts of all servers."""
