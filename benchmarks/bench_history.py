@@ -12,7 +12,7 @@ import argparse
 import resource
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,10 +34,10 @@ STUDY = plain.TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
 def project_with(root: Path, runs: int) -> Project:
     """Return a project whose one study ran so often."""
     project = plain.write(root, tiny=STUDY)
-    made = asdict(plain.run(project))
+    made = plain.run(project)
     for number in range(1, runs):
-        run = f"{made['id']}-{number:04d}"
-        records.write_record(project, made | {"id": run, "sequence": 0})
+        run = f"{made.id}-{number:04d}"
+        records.save_record(project, replace(made, id=run, sequence=0))
     assert len(records.load_records(project)) == runs
     return project
 

@@ -15,6 +15,7 @@ from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.lines import ask_consent
 from curvote.flows.notices import send_repeated_notice
 from curvote.flows.server.flow_runs import tag_flow_run
+from curvote.flows.tracking.cells import main_number
 from curvote.papers.registry import file_of
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
@@ -110,7 +111,9 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
         status, why = "failed", failure_reason(error)
         raise
     finally:
-        records.record_end(project, record, status, why)
+        record = records.record_end(project, record, status, why)
+    if status == "completed" and not plan.configured.pipeline.production:
+        main_number(project, record)  # and keeps it, for lists of runs
     if status == "blocked":
         other = ("completed", "partial", "failed", "interrupted", "killed")
         now = records.count_streak(project, record.pipeline, ["blocked"], other)

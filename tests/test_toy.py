@@ -8,12 +8,13 @@ one after it, reruns with reasons, scores, page, MLflow and audit.
 from __future__ import annotations
 
 import filecmp
-import json
 import re
 from typing import Any
 
 import pytest
 
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import records
 from tests.house import ROOT
 from tests.toy_town import (
     CELLS,
@@ -64,9 +65,8 @@ def test_a_killed_run_is_finished_by_the_same_command(killed: Town) -> None:
     said = re.search(rf"{STEPS} steps, (\d+) reused", killed.told["resumed"]["err"])
     assert said, killed.told["resumed"]["err"]
     assert 2 <= int(said.group(1)) < STEPS
-    records = sorted((killed.house.project / "data/state/runs").glob("*.json"))
-    states = [json.loads(path.read_text())["status"] for path in records]
-    assert states == ["killed", "completed", "partial"]
+    runs = records.load_records(Project(killed.house.project))
+    assert [run.status for run in runs] == ["killed", "completed", "partial"]
 
 
 def test_the_plan_knows_what_changes(town: Town) -> None:

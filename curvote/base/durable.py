@@ -50,7 +50,8 @@ class DurableFile:
     ``kind`` is its name in messages, ``record`` what nothing else knows, for whoever
     would delete a damaged one. ``application`` and ``version`` stand in its header. A
     file must hold the very text of ``schema``: any change of it needs another version.
-    ``way_out`` is what to do about a damaged one.
+    ``way_out`` is what to do about a damaged one. ``journal`` is DELETE for a file that
+    is read on a full disk, on a read-only one and on file systems without a WAL, too.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class DurableFile:
     version: int
     schema: str
     way_out: str = "Put its latest backup in its place"
+    journal: Literal["WAL", "DELETE"] = "WAL"
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Open the file at ``path``, or create it if there is no such file.
@@ -183,7 +185,7 @@ class DurableFile:
     def _write_schema(self, path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.executescript(
-                f"""PRAGMA journal_mode = WAL;
+                f"""PRAGMA journal_mode = {self.journal};
                 BEGIN;
                 PRAGMA application_id = {self.application};
                 PRAGMA user_version = {self.version};
@@ -211,8 +213,8 @@ class DurableFile:
             model.executescript(self.schema)
             if version != self.version or _schema_rows(db) != _schema_rows(model):
                 raise self.damaged_error(path)
-        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-        if mode != "wal":
+        (mode,) = db.execute(f"PRAGMA journal_mode = {self.journal}").fetchone()
+        if mode != self.journal.lower():
             raise self._refusal_error(
                 path, "its file system allows no write-ahead log; use a local one"
             )
@@ -223,6 +225,7 @@ class DurableFile:
         (page,) = db.execute("PRAGMA page_size").fetchone()
         journal = Path(f"{path}-wal")
         pending = journal.is_file() and journal.stat().st_size > 0
+        pending = pending or os.path.lexists(f"{path}-journal")
         is_truncated = not pending and path.stat().st_size % page != 0
         if is_truncated or not self._is_sound(db, path):
             raise self.damaged_error(path)

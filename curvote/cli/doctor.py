@@ -1,7 +1,6 @@
 """Repairs and checks of `curvote doctor`; repairs lose nothing."""
 
 import fcntl
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from curvote.ledger.journal import Journal
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence, ledger_report
-from curvote.pipeline.run.run_object import run_state
+from curvote.pipeline.run.history import run_state
 from curvote.pipeline.store import artifacts, locations, records
 
 VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
@@ -58,7 +57,7 @@ def _requirement_problem(text: str) -> str | None:
 
 def runs_in_state(project: Project, state: str) -> list[records.RunRecord]:
     """Return the records of running runs that are "running", or "killed"."""
-    running = (r for r in records.load_records(project) if r.status == "running")
+    running = records.load_records(project, status="running")
     return [r for r in running if run_state(project, r, environment.is_alive) == state]
 
 
@@ -69,28 +68,22 @@ def check_runs(project: Project) -> Iterator[Finding]:
         words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
         fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
         yield Finding("stale runs", "warning", words, fix)
-    elif records.load_records(project):
+    elif records.run_ids(project, last=1):
         live = runs_in_state(project, "running")
         yield Finding("stale runs", "ok", f"{len(live)} running")
 
 
 def check_records(project: Project) -> Iterator[Finding]:
-    """Check for records that nobody can read."""
-    files = sorted((project.state / "runs").glob("*.json"))
-    torn = []
-    for path in files:
-        try:
-            sound = isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
-        except (OSError, ValueError):
-            sound = False
-        if not sound:
-            torn.append(path.name)
+    """Check for records that nobody can read, those of earlier versions among them."""
+    files = records.earlier_files(project)
+    torn = [path.name for path in files if records.parse_record(path) is None]
+    readable = records.check_records(project)
     if torn:
         words = f"{project.state / 'runs'}: not readable: {shorten_list(torn)}"
         fix = "put them back from a backup, or move them away: those runs are forgotten"
         yield Finding("run records", "warning", words, fix)
-    elif files:
-        yield Finding("run records", "ok", f"{len(files)} readable")
+    elif readable:
+        yield Finding("run records", "ok", f"{readable} readable")
 
 
 def check_locks(project: Project) -> Iterator[Finding]:

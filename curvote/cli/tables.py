@@ -11,14 +11,11 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from curvote.base.errors import UserError, did_you_mean
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.cli.terminal import make_console, print_rows, relative_to_here
-from curvote.flows.environment import is_alive
 from curvote.flows.tracking import cells as score_cells
-from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import comparison as comparisons
-from curvote.pipeline.run import results, run_object
 from curvote.pipeline.store import records
 from curvote.report.card import Card, PublicBounds
 
@@ -156,7 +153,10 @@ def print_outcomes(
 ) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
     pairs = outcomes.items()
-    rows = [{"cell": str(cell)} | format_outcome(values) for cell, values in pairs]
+    rows = [
+        {"cell": str(cell)} | score_cells.format_outcome(values)
+        for cell, values in pairs
+    ]
     table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
         table.add_column(name, justify="left" if name == "cell" else "right")
@@ -171,67 +171,6 @@ def _print_below(title: str, table: Table, *notes: str) -> None:
     screen.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     screen.print(table)
     screen.print(*notes, "", sep="\n", markup=False, highlight=False)
-
-
-def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
-    """Return a cell's production metrics as text, shares with errors."""
-    counts = {n: f"{v:,.0f}" for n, v in values.items() if not n.endswith("_se")}
-    shares = {
-        name: f"{100 * values[name]:.1f} ± {100 * values[f'{name}_se']:.1f} %"
-        for name in counts
-        if f"{name}_se" in values
-    }
-    return counts | shares
-
-
-def list_runs(
-    project: Project, pipeline: str | None, last: int
-) -> list[dict[str, Any]]:
-    """Return a row for each of the ``last`` runs, the latest first.
-
-    UserError: nothing of this name has run.
-    """
-    names = records.pipeline_names(project)
-    if pipeline is not None and pipeline not in names:
-        hint = did_you_mean(pipeline, names)
-        raise UserError(f"{pipeline}: no run of it.{hint}")
-    ids = records.run_ids(project, pipeline)
-    runs = records.read_records(project, lambda: ids[-last:])
-    return [_run_row(project, record) for record in reversed(runs)]
-
-
-def _run_row(project: Project, record: records.RunRecord) -> dict[str, Any]:
-    before = records.previous_id(project, record.id)
-    earlier = records.load_record(project, before) if before else None
-    status = run_object.run_state(project, record, is_alive)
-    return {
-        "run": record.id,
-        "pipeline": record.pipeline,
-        "started": record.started,
-        "finished": record.finished,
-        "status": status,
-        "overrides": record.overrides,
-        "main": _main_number(project, record) if status == "completed" else "",
-        "changed": comparisons.describe_change(earlier, record),
-    }
-
-
-def _main_number(project: Project, record: records.RunRecord) -> str:
-    """Return the main number of a run, as its page states it."""
-    if run_object.missing_stages(project, record, results.scoring_stages(record)):
-        return "gone (gc)"
-    try:
-        if record.config.get("mode") != "production":
-            means = results.mean_scores(project, record)
-            return score_cells.study_headline(record, means).title
-        outcomes = results.production_outcomes(project, record)
-        for values in outcomes.values():  # the first cell
-            words = format_outcome(values)
-            name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
-            return f"{name} {words[name]}, by noised messages"
-    except UserError:  # altered, gone, or of an earlier version
-        return "not readable"
-    return "- (messages tell nothing of it)"
 
 
 _KEY_COLUMNS = ("stage", "cell", "reasons")

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from curvote.curves.direction import Directions, class_codes, second_moment_matrix
 from curvote.learning.directions import (
@@ -82,6 +80,7 @@ def penalised_logistic(x: Array, signs: Array, precision: Array, right: Array) -
     The prior's ``precision`` (p, p) is positive definite, its mean precision^-1
     ``right``; by Newton's method, a step that does not help being halved.
     """
+    from scipy.special import expit
 
     def loss(w: NDArray[Any]) -> float:
         prior_term = float(w @ precision @ w) / 2 - float(right @ w)
@@ -283,6 +282,9 @@ def _logistic_scale(scores: Array, signs: Array, records: Array) -> float:
     Near chance it is 2/|(s, z)|. They saw these records: p more that they fit no
     better than chance stand for new ones.
     """
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
     n, p = records.shape
     chance_scale = 2 / float(np.sqrt(np.mean((records**2).sum(axis=1))))
     fit = signs * scores * n / (n + p)

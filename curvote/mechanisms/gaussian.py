@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from curvote.base import validate
 from curvote.base.entropy import Entropy, Words
@@ -70,6 +69,8 @@ class DiscreteGaussian:
         The normal law up to k + 1/2, less the next term of the midpoint rule,
         f'(k + 1/2)/24 with its density f: what follows is at most .0018/sigma^4.
         """
+        from scipy import special
+
         z = np.clip((np.floor(k) + 0.5) / self.sigma, -40, 40)
         slope = -z * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         return np.asarray(special.ndtr(z) - slope / (24 * self.sigma**2))
@@ -125,6 +126,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 def _mills_ratio(z: float | FloatArray) -> FloatArray:
     """Return (1 - Phi(z)) / phi(z)."""
+    from scipy import special
+
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(z / math.sqrt(2)))
 
 
@@ -134,6 +137,8 @@ def _continuous_delta(middle: float, ratio: float) -> float:
     That is phi(low) times the fall of Mills' ratio from low to high, middle -+ ratio/2;
     near points by quadrature of its derivative, as their difference would cancel.
     """
+    from scipy import special
+
     low, high = middle - ratio / 2, middle + ratio / 2
     density = math.exp(-low * low / 2) / math.sqrt(2 * math.pi)
     if low < -1 or ratio > 1:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from curvote.base import validate
 from curvote.base.entropy import Entropy, Words
@@ -41,11 +40,15 @@ class Cap:
     @property
     def share(self) -> float:
         """The cap's share of the sphere."""
+        from scipy import special
+
         return float(special.betainc((self.d - 1) / 2, 0.5, self._sine_squared)) / 2
 
     @property
     def first(self) -> float:
         """The partial mean E[h; h >= gamma] of the height."""
+        from scipy import special
+
         power = (self.d - 1) / 2
         log = power * math.log(self._sine_squared) - special.betaln(0.5, power)
         return float(math.exp(log) / (self.d - 1))
@@ -59,6 +62,8 @@ class Cap:
         self, inside: NDArray[np.bool_], uniform: FloatArray
     ) -> FloatArray:
         """Return heights inside the cap or outside it from uniform numbers."""
+        from scipy import special
+
         share = self.share
         above = np.where(inside, uniform * share, share + uniform * (1 - share))
         tail = 2 * np.minimum(above, 1 - above)
@@ -79,6 +84,8 @@ def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
     gamma is the mean height itself. The cap's share is ``SMALLEST_SHARE`` at least, of
     all ``spheres`` together where v lies on one of several and <v, u> is 0 on others.
     """
+    from scipy import special
+
     square = special.betainccinv(0.5, (d - 1) / 2, 2 * SMALLEST_SHARE * spheres)
     highest = math.sqrt(square)
     if _mean_height(highest, d, epsilon, spheres) >= highest:

@@ -151,11 +151,9 @@ def describe_overdue(
 
 def last_success_time(project: Project, name: str) -> datetime | None:
     """Return the end of the latest completed run of a pipeline."""
-    for run in records.newest_ids(project, name, "completed"):
-        record = records.load_record(project, run)
-        if record is not None and record.finished:
-            return datetime.fromisoformat(record.finished)
-    return None
+    done = records.load_records(project, name, "completed", 1)
+    ends = (record.finished for record in done if record.finished)
+    return next(map(datetime.fromisoformat, ends), None)
 
 
 def _format_age(span: timedelta) -> str:

@@ -101,7 +101,7 @@ def collect_garbage(
         piles = [pile for pile in piles if pile.kind != "artifacts"]
     deleted: list[DeletionGroup] = []
     for pile in piles:
-        if pile.kind == "records" and pile.paths:
+        if pile.runs:
             deleted += _collect_records(project, pile, dry_run)
         else:
             deleted.append(pile)
@@ -116,9 +116,9 @@ def _collect_records(
 ) -> list[DeletionGroup]:
     """Return the records to delete, and MLflow's files of their runs."""
     logged = {
-        record.mlflow_run: path
-        for path in pile.paths
-        if (record := records.load_record(project, path.stem)) and record.mlflow_run
+        record.mlflow_run: run
+        for run in pile.runs
+        if (record := records.load_record(project, run)) and record.mlflow_run
     }
     if not logged:
         return [pile]
@@ -127,14 +127,14 @@ def _collect_records(
     more: list[DeletionGroup] = []
     try:
         forgotten = delete_runs(project, logged, dry_run=dry_run)
-        stay = {path for run, path in logged.items() if run not in forgotten.runs}
+        stay = {run for parent, run in logged.items() if parent not in forgotten.runs}
         more = [DeletionGroup.measured("mlflow", forgotten.files)]
     except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
         reason = str(error).strip().splitlines() or [type(error).__name__]
         lines.write_line(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
         stay = set(logged.values())
-    going = (path for path in pile.paths if path not in stay)
-    return [DeletionGroup.measured("records", going), *more]
+    going = (run for run in pile.runs if run not in stay)
+    return [DeletionGroup.of_records(project, going), *more]
 
 
 def clear_if_due(project: Project) -> None:

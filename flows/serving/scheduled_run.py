@@ -40,11 +40,11 @@ def _on_crash(flow: Any, flow_run: Any, state: Any) -> None:
     place = Project(Path(str(parameters.get("project"))))
     if not _is_served_pipeline(place, pipeline):
         return
-    running_ids = records.newest_ids(place, pipeline, "running")
+    running = records.run_ids(place, pipeline, "running", 1)
     bad = _failure_streak(place, pipeline)
     records.record_killed(place, environment.is_alive)
-    ended_runs = records.read_records(place, lambda: running_ids)
-    killed = [record for record in ended_runs if record.status == "killed"]
+    dead_runs = records.load_records(place, pipeline, "killed")
+    killed = [record for record in dead_runs if record.id in running]
     ended = _describe_end(killed[0]) if killed else "killed before its run began"
     facts = {"run": killed[0].id} if killed else {}
     text = f"{ended} ({state.message}); the next run goes on from what is stored"
@@ -68,7 +68,7 @@ def scheduled(pipeline: str, project: str) -> State[None]:
     """
     place = Project(Path(project))
     with lines.shared_facts(pipeline=pipeline), environment.workers_ended():
-        latest_before = records.newest_ids(place, pipeline) if _is_served(place) else []
+        latest_before = _latest_id(place, pipeline) if _is_served(place) else []
         bad = _failure_streak(place, pipeline) if _is_served(place) else 0
         try:
             record = _run_with_retries(place, pipeline)
@@ -130,11 +130,11 @@ def _perform_once(project: Project, pipeline: str) -> str:
 
 def _with_record(project: Project, pipeline: str, do: Callable[[], T]) -> T:
     """Call ``do``; a failure before a run's record is recorded, too."""
-    latest_before = records.newest_ids(project, pipeline)
+    latest_before = _latest_id(project, pipeline)
     try:
         return do()
     except Exception as error:
-        if records.newest_ids(project, pipeline) == latest_before:
+        if _latest_id(project, pipeline) == latest_before:
             why = failure_reason(error)
             records.record_refusal(project, pipeline, why, environment.process_tag())
         raise
@@ -155,7 +155,7 @@ def _report_failure(
     facts = {}
     text = f"failed: {failure_reason(error)}"
     if _is_served(project):
-        (run,) = records.newest_ids(project, pipeline) or [""]
+        (run,) = _latest_id(project, pipeline) or [""]
         facts = {"run": run} if run and [run] != latest_before else {}
         text = f"run {run}: {text}" if facts else text
     lines.write_line(text, "error", **facts)
@@ -166,6 +166,11 @@ def _report_failure(
         now = max(_failure_streak(project, pipeline), bad + 1)
         send_repeated_notice(project, "failed", pipeline, bad, now, **facts)
     return Failed(message=text)
+
+
+def _latest_id(project: Project, pipeline: str) -> list[str]:
+    """Return the id of a pipeline's latest run, if there is one."""
+    return records.run_ids(project, pipeline, last=1)
 
 
 def _format_frames(error: BaseException) -> str:

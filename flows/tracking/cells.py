@@ -8,17 +8,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
 from curvote.pipeline.config import settings
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import flat_items
+from curvote.pipeline.run import results
 from curvote.pipeline.run.results import declared_rows, main_score_index
+from curvote.pipeline.run.run_object import missing_stages
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.locations import artifact_exists
 from curvote.pipeline.store.records import RunRecord
@@ -252,8 +258,11 @@ def cell_params(
     }  # a release's number is no setting
     settings_read = {
         name: value
-        for name, value in _flat_items(read)
-        if name.partition(".")[0] in setting_names
+        for path, value in flat_items(read)
+        for name in [".".join(path)]
+        if value is not None
+        and value != {}
+        and path[0].partition(".")[0] in setting_names
         and name.rpartition(".")[2] != "label"
     }
     texts: dict[str, str] = {}
@@ -261,16 +270,6 @@ def cell_params(
         text = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
         texts[_mlflow_name(name)] = text  # a column's name may hold any sign
     return {name: text for name, text in texts.items() if len(text) <= _MAX_LENGTH}
-
-
-def _flat_items(
-    values: Mapping[str, Any], prefix: str = ""
-) -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat_items(value, f"{prefix}{name}.")
-        elif value is not None:
-            yield prefix + name, value
 
 
 # Name, value, and the place on the x-axis.
@@ -311,6 +310,42 @@ def study_headline(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Head
         return Headline()
     scores = load_scores(record, rows_declared)
     return scores_headline(scores, scores[place])
+
+
+def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
+    """Return a cell's production metrics as text, shares with errors."""
+    counts = {n: f"{v:,.0f}" for n, v in values.items() if not n.endswith("_se")}
+    shares = {
+        name: f"{100 * values[name]:.1f} ± {100 * values[f'{name}_se']:.1f} %"
+        for name in counts
+        if f"{name}_se" in values
+    }
+    return counts | shares
+
+
+def main_number(project: Project, record: RunRecord) -> str:
+    """Return the main number of a completed run, as its page states it.
+
+    That of a study is kept beside the record, so that lists need not read the scores.
+    """
+    stages = results.scoring_stages(record)
+    if missing_stages(project, record, stages):
+        return "gone (gc)"
+    try:
+        if record.config.get("mode") != "production":
+            rows = results.mean_scores(project, record)
+            main = study_headline(record, rows).title
+            with suppress(UserError):  # nothing can be written: it is read again
+                records.keep_headline(project, record.id, main, stages)
+            return main
+        outcomes = results.production_outcomes(project, record)
+        for values in outcomes.values():  # the first cell
+            words = format_outcome(values)
+            name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
+            return f"{name} {words[name]}, by noised messages"
+    except UserError:  # altered, gone, or of an earlier version
+        return "not readable"
+    return "- (messages tell nothing of it)"
 
 
 def scores_headline(scores: Sequence[Score], main: Score) -> Headline:

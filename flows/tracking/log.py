@@ -108,7 +108,7 @@ def log_missing_runs(
     id. Where MLflow is not installed, they wait until it is. Where others are missing,
     runs that a killed process left open are marked as killed.
     """
-    missing = records.unlogged_ids(project) if find_spec("mlflow") else []
+    missing = records.unlogged_runs(project) if find_spec("mlflow") else []
     if not missing:
         return
     try:
@@ -117,7 +117,7 @@ def log_missing_runs(
             if len(missing) > 1:
                 store.close_dead_runs(connect(project))
             for record in records.unlogged_runs(project):  # read under the lock
-                ids = records.newest_ids(project, record.pipeline, "completed")
+                ids = records.run_ids(project, record.pipeline, "completed", 1)
                 newest = ids == [record.id]
                 report = project.reports / record.pipeline if newest else None
                 rows = (rows_by_run or {}).get(record.id)

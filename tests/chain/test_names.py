@@ -51,6 +51,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "target": "a part of the name of a setting of dask",
         "auto": "dask's own word for a share of the memory",
     },
+    "curvote/pipeline/store/parquet.py": {"counts": "how many rows a repetition has"},
     "curvote/pipeline/store/tables.py": {"counts": "how many rows a repetition has"},
     "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
     "curvote/pipeline/release/production.py": {"clients": "who stands in the ledger"},

@@ -115,6 +115,7 @@ def damage(done: Project, monkeypatch: pytest.MonkeyPatch) -> str:
     alter_a_table(done)
     tear_a_manifest(done)
     install_a_trap(done, monkeypatch)
+    (done.state / "runs").mkdir()
     (done.state / "runs" / "torn.json").write_text('{"id": ')
     return stale.id
 
@@ -154,7 +155,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
 
     monkeypatch.undo()
     (done.state / "runs" / "torn.json").unlink()
-    (done.state / "runs" / "19990101-000000-000000.json").unlink()
+    records.delete_records(done, ["19990101-000000-000000"])
     assert [*done.artifacts.glob("train/.altered-*")]  # by --fix, before a run
     again = plain.run(done)
     actions = {(step["stage"], step["action"]) for step in again.steps}

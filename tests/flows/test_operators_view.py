@@ -22,7 +22,7 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Schedule
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
-from curvote.pipeline.run.run_object import project_status
+from curvote.pipeline.run.history import project_status
 from curvote.pipeline.store import records
 from curvote.tasks.context import redaction
 from tests import plain

@@ -17,7 +17,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.cli import run as running
-from curvote.cli.tables import list_runs
+from curvote.cli.commands.runs import list_runs
 from curvote.curves.columns import grid_names
 from curvote.curves.curve_classifier import CurveClassifier
 from curvote.flows import environment

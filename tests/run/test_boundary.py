@@ -16,7 +16,7 @@ from curvote.data.simulation import simulated
 from curvote.pipeline.config.project import Project, is_client_side
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.store.artifacts import Artifact, all_folders, stage_side
-from curvote.pipeline.store.tables import TableFile
+from curvote.pipeline.store.parquet import TableFile
 from curvote.systems.common.tables import REPORT_VARIANTS
 from tests import plain
 from tests.declared import SERVER, STAGES, TABLES

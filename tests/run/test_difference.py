@@ -17,12 +17,8 @@ from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import comparison as changes
-from curvote.pipeline.run.comparison import (
-    RunComparison,
-    changed_settings,
-    compare_runs,
-    describe_change,
-)
+from curvote.pipeline.run.comparison import RunComparison, compare_runs
+from curvote.pipeline.run.history import changed_settings, describe_change
 from curvote.pipeline.store.records import RunRecord
 from tests import plain
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -236,8 +235,7 @@ def test_a_stage_over_all_replicates_has_no_others_rows(small: Project) -> None:
 def test_the_record_of_a_run_says_what_it_took_over(small: Project) -> None:
     """Beside the reason stands the key; other steps have no such entry."""
     record = plain.run(small, "tiny", of(5))
-    path = small.state / "runs" / f"{record.id}.json"
-    told = json.loads(path.read_text())["steps"]
+    told = records.completed_run(small, "tiny", record.id).steps
     assert all(artifact(small, s["stage"], s["earlier"]).n_rows for s in told)
     again = plain.run(small, "tiny", of(5))
     assert not any("earlier" in step for step in again.steps)

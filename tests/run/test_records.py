@@ -1,25 +1,28 @@
-"""Records of runs: their order is no clock's, and their index can always be remade."""
+"""Records of runs: one file, whose order is no clock's; older JSON files are read."""
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from curvote.base.durable import DurableFile
 from curvote.base.errors import UserError
 from curvote.flows.serving.retention import collect_garbage
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.history import project_status, run_state
 from curvote.pipeline.run.results import mean_scores
-from curvote.pipeline.run.run_object import project_status, run_state
 from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits
 from tests import plain
@@ -36,13 +39,13 @@ def saved(project: Project, name: str, **changes: Any) -> records.RunRecord:
 
 
 def answers(project: Project) -> dict[str, Any]:
-    """Return everything that is asked of the index."""
+    """Return everything that is asked of the records."""
     return {
         "pipelines": records.pipeline_names(project),
         "order": records.run_ids(project),
-        "newest": records.newest_ids(project, "demo", count=3),
-        "completed": records.newest_ids(project, "demo", "completed"),
-        "unlogged": records.unlogged_ids(project),
+        "newest": records.run_ids(project, "demo", last=3),
+        "completed": records.run_ids(project, "demo", "completed", 1),
+        "unlogged": [run.id for run in records.unlogged_runs(project)],
         "logged": records.last_logged_pipeline(project),
         "running": records.unfinished_runs(project),
         "keys": records.latest_keys(project, "demo"),
@@ -72,125 +75,138 @@ def test_order_is_that_of_saving(project: Project) -> None:
     assert [r.sequence for r in records.load_records(project)] == [1, 2, 3, 4, 5]
 
 
-def _lost(index: Path) -> None:
-    index.unlink()
+def as_json(project: Project, name: str, **changes: Any) -> Path:
+    """Write a record as earlier versions did."""
+    path = project.state / "runs" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(vars(make_record(name)) | {"format": 2} | changes))
+    return path
 
 
-def _torn(index: Path) -> None:
-    index.write_bytes(index.read_bytes()[:6000])
+def test_records_of_earlier_versions_are_taken_over(project: Project) -> None:
+    """Without a number they come first, by id; those that came later have theirs.
+
+    The files stay as they are, and nothing but what is saved anew counts from then on.
+    """
+    paths = [as_json(project, name) for name in ("20260102-1", "20260101-1")]
+    texts = [path.read_text() for path in paths]
+    assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
+    old = records.load_record(project, "20260101-1")
+    assert old == make_record("20260101-1")
+    records.save_record(project, replace(old, mlflow_run="9"))
+    as_json(project, "z", sequence=6, status="failed")
+    assert records.run_ids(project)[-2:] == ["a", "z"]
+    assert saved(project, "0").sequence == 7
+    assert records.load_record(project, "20260101-1").mlflow_run == "9"  # type: ignore[union-attr]
+    assert [path.read_text() for path in paths] == texts
 
 
-def _noise(index: Path) -> None:
-    index.write_bytes(b"no database" * 1000)
-
-
-def _empty(index: Path) -> None:
-    index.write_bytes(b"")
-
-
-def _of_another_version(index: Path) -> None:
-    with sqlite3.connect(index) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-
-
-def _without_a_table(index: Path) -> None:
-    with sqlite3.connect(index) as db:
-        db.execute("DROP TABLE planned")
-    db.close()
-
-
-def _a_folder(index: Path) -> None:
-    index.unlink()
-    index.mkdir()
-
-
-DAMAGES = (_lost, _torn, _noise, _empty, _of_another_version, _without_a_table)
-
-
-@pytest.mark.parametrize("damage", [*DAMAGES, _a_folder])
-def test_a_damaged_index_is_made_anew(
-    project: Project, damage: Callable[[Path], None]
+def test_a_folder_of_json_that_cannot_be_written_is_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every answer is as before, and numbers go on where they were."""
+    """A full or read-only disk: earlier and present records, and nothing is stored."""
     before = answers(project)
-    damage(records.index_path(project))
-    assert answers(project) == before
+    as_json(project, "20260101-1", pipeline="past", steps=[])
+
+    def read_only(self: Any, db: sqlite3.Connection, path: Path) -> None:
+        DurableFile._prepare_connection(self, db, path)
+        db.execute("PRAGMA query_only = ON")
+
+    monkeypatch.setattr(records.RecordsFile, "_prepare_connection", read_only)
+    assert records.run_ids(project, "past") == ["20260101-1"]
+    assert answers(project)["keys"] == before["keys"]
+    with pytest.raises(UserError, match="it cannot be written"):
+        saved(project, "0")
+    records.records_path(project).unlink()
+
+    def refuses(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(records.RecordsFile, "_create", refuses)
+    assert records.run_ids(project) == ["20260101-1"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"id": "torn"}'])
+def test_an_unreadable_json_file_is_passed_over(project: Project, text: str) -> None:
+    """The latest one that can be read takes its place; `doctor` names it."""
+    as_json(project, "torn", sequence=9).write_text(text)
+    assert records.completed_run(project, "demo").id == "a"
+
+
+@pytest.mark.parametrize("damage", ["torn", "noise", "empty", "folder"])
+def test_damaged_records_are_refused_and_left_alone(
+    project: Project, damage: str
+) -> None:
+    """Nobody else knows what was released; no run begins a new file beside them."""
+    path = records.records_path(project)
+    whole = path.read_bytes()
+    broken = {"torn": whole[:6000], "noise": b"no database" * 1000, "empty": b""}
+    if damage == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(broken[damage])
+    for ask in (answers, lambda project: saved(project, "0")):
+        with pytest.raises(UserError, match="the record of runs"):
+            ask(project)
+    assert path.is_dir() or path.read_bytes() == broken[damage]
+
+
+def test_a_writer_that_is_killed_leaves_the_state_before(project: Project) -> None:
+    """All of a run or nothing, at whichever moment; the next one has its number."""
+    for moment in range(4):
+
+        def dies(moment: int = moment) -> None:
+            enter = records._enter
+
+            def killed(db: sqlite3.Connection, record: records.RunRecord) -> None:
+                if moment > 1:
+                    enter(db, record)
+                if moment % 2:
+                    db.execute("PRAGMA cache_spill = 1")
+                    db.execute("PRAGMA cache_size = 1")
+                    db.execute("UPDATE runs SET why = hex(zeroblob(9000))")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            records._enter = killed
+            saved(project, "0")
+
+        before = answers(project)
+        os.waitpid(in_child(dies), 0)
+        assert answers(project) == before
     assert saved(project, "0").sequence == 6
 
 
-def test_an_older_index_is_brought_up_to_date(project: Project) -> None:
-    """A copy from before, a record that vanished, one that was written without it."""
-    index = records.index_path(project)
-    older = index.read_bytes()
-    saved(project, "9", mlflow_run="2")
-    (records.records_folder(project) / "d.json").unlink()
-    index.write_bytes(older)
-    assert records.run_ids(project) == ["e", "c", "b", "a", "9"]
-    assert records.last_logged_pipeline(project) == "demo"
-    assert saved(project, "8").sequence == 7
-
-
-def test_a_kill_between_record_and_index_loses_nothing(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder changed without the index: the next question finds it out."""
-
-    def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(records, "_index_record", killed)
-        with pytest.raises(KeyboardInterrupt):
-            saved(project, "9")
-    assert records.newest_ids(project, "demo") == ["9"]
-
-
-def test_records_of_earlier_versions_come_first(project: Project) -> None:
-    """They have no number: among themselves they keep their order, by id."""
-    for name in ("20260102-1", "20260101-1"):
-        content = vars(make_record(name)) | {"steps": []}
-        del content["sequence"]
-        path = records.records_folder(project) / f"{name}.json"
-        path.write_text(json.dumps(content))
-    assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
-    records.drop_index(project)
-    assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
-
-
-def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
-    """Its order, or what it released, may stand where nothing here looks."""
-    path = records.records_folder(project) / "e.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+def test_records_of_a_newer_version_are_refused(project: Project) -> None:
+    """Their order, or what they released, may stand where nothing here looks."""
+    as_json(project, "new", format=99)
     with pytest.raises(UserError, match="newer curvote wrote this record"):
         records.load_record(project, "e")
-
-
-def test_a_record_that_became_unreadable_is_passed_over(project: Project) -> None:
-    """The latest one that can be read takes its place."""
-    (records.records_folder(project) / "a.json").write_text("{")
-    assert records.completed_run(project, "demo").id == "e"
+    with closing(sqlite3.connect(records.records_path(project))) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(UserError, match=r"a newer curvote wrote it \(format 99"):
+        records.load_record(project, "e")
 
 
 def test_questions_read_no_more_records_with_more_runs(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Latest run, latest keys, what is unlogged and released: none reads them all."""
+    """Latest run, latest keys, what is released: none reads them all."""
     for number in range(40):
         saved(project, f"x{number:02}", mlflow_run="1")
-    read: list[Path] = []
-    parsed = records.parse_record
+    read: list[str] = []
+    load = records._records
 
-    def counted(path: Path) -> Any:
-        read.append(path)
-        return parsed(path)
+    def counted(*about: Any) -> Any:
+        found = load(*about)
+        read.extend(record.id for record in found)
+        return found
 
-    monkeypatch.setattr(records, "parse_record", counted)
-    monkeypatch.setattr(records, "parse_record", counted)
+    monkeypatch.setattr(records, "_records", counted)
     answers(project)
     assert records.completed_run(project, "demo").id == "x39"
     records.record_killed(project, lambda _: True)
-    assert [path.stem for path in read] == ["x39"]
+    assert read == ["b", "a", "x39"]  # those are not logged yet
 
 
 @pytest.mark.parametrize("jump", [-3 * HOUR, 24 * 365 * HOUR], ids=["back", "on"])

@@ -201,8 +201,8 @@ def gc(
     limits = retention_limits(place, older)
     verb = "would free" if dry_run else "freed"
     for pile in collect_garbage(place, keep=keep, limits=limits, dry_run=dry_run):
-        size, count = pile.bytes / 2**20, len(pile.paths)
-        typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
+        size = pile.bytes / 2**20
+        typer.echo(f"{verb} {size:.1f} MiB: {pile.count} {pile.kind}")
 
 
 _STATUS_COLUMNS = (
@@ -247,7 +247,7 @@ def status(
 def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
     from curvote.flows.environment import is_alive
     from curvote.pipeline.config.file import ELSEWHERE
-    from curvote.pipeline.run.run_object import project_status
+    from curvote.pipeline.run.history import project_status
 
     rows = project_status(project, content=verify, is_alive=is_alive)
     if every or not any(row["group"] == ELSEWHERE for row in rows):

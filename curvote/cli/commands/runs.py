@@ -1,15 +1,18 @@
 """The commands on runs, and those that run papers' pipelines or a schedule."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvote.base.errors import UserError
+from curvote.base.errors import UserError, did_you_mean
 from curvote.cli import terminal
 from curvote.flows import environment
 from curvote.papers.rows import to_json
-from curvote.pipeline.config.project import find_project
+from curvote.pipeline.config.project import Project, find_project
+
+if TYPE_CHECKING:
+    from curvote.pipeline.store.records import RunRecord
 
 RunId = Annotated[str | None, typer.Option("--run", help="A run's id, or NAME~1.")]
 
@@ -77,8 +80,6 @@ def runs(
     project: terminal.ProjectOption = None,
 ) -> None:
     """List runs: when, how they ended, their main number, what differs from before."""
-    from curvote.cli.tables import list_runs
-
     rows = list_runs(terminal.open_project(project), pipeline, last)
     if as_json:
         terminal.print_json(rows)
@@ -89,6 +90,54 @@ def runs(
     terminal.print_rows(
         rows, [c for c in _COLUMNS if not (pipeline and c == "pipeline")]
     )
+
+
+def list_runs(
+    project: Project, pipeline: str | None, last: int
+) -> list[dict[str, Any]]:
+    """Return a row for each of the ``last`` runs, the latest first.
+
+    UserError: nothing of this name has run.
+    """
+    from curvote.pipeline.run.history import describe_change, run_state
+    from curvote.pipeline.store import records
+
+    names = records.pipeline_names(project)
+    if pipeline is not None and pipeline not in names:
+        hint = did_you_mean(pipeline, names)
+        raise UserError(f"{pipeline}: no run of it.{hint}")
+    rows = []
+    for record in reversed(records.load_records(project, pipeline, last=last)):
+        status = run_state(project, record, environment.is_alive)
+        earlier = records.previous_run(project, record)
+        row = {
+            "run": record.id,
+            "pipeline": record.pipeline,
+            "started": record.started,
+            "finished": record.finished,
+            "status": status,
+            "overrides": record.overrides,
+            "main": _main_number(project, record) if status == "completed" else "",
+            "changed": describe_change(earlier, record),
+        }
+        rows.append(row)
+    return rows
+
+
+def _main_number(project: Project, record: "RunRecord") -> str:
+    """Return a run's main number, as it is kept where its scores are still there."""
+    from curvote.pipeline.store import artifacts, records
+
+    headline = records.headline(project, record.id)
+    if headline:
+        main, stages = headline
+        scored = {(s["stage"], s["key"]) for s in record.steps if s["stage"] in stages}
+        scores = (artifacts.stored_artifact(project, *place) for place in scored)
+        if not any(artifact.problem(content=False) for artifact in scores):
+            return main
+    from curvote.flows.tracking.cells import main_number
+
+    return main_number(project, record)
 
 
 def diff(

@@ -102,7 +102,13 @@ def refuse_in_production(
     if "production" not in (file_values.get("mode"), run_values.get("mode")):
         return
     free = overridable_settings(str(file_values.get("protocol", DEFAULT)))
-    before, after = dict(_setting_texts(file_values)), dict(_setting_texts(run_values))
+    before, after = (  # equal texts name one release
+        {
+            path: yaml_document.as_one_line(value)
+            for path, value in yaml_document.flat_items(values)
+        }
+        for values in (file_values, run_values)
+    )
     problems = []
     for path in sorted(before.keys() | after.keys()):
         file_text, run_text = before.get(path, _ABSENT), after.get(path, _ABSENT)
@@ -120,18 +126,6 @@ def overridable_settings(protocol: str) -> set[str]:
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}
     return later - counts - set(FIXED)
-
-
-def _setting_texts(
-    values: Mapping[str, Any], above: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the path and text of each setting; equal texts name one release."""
-    for key, value in values.items():
-        path = (*above, str(key))
-        if isinstance(value, Mapping) and value:
-            yield from _setting_texts(value, path)
-        else:
-            yield path, yaml_document.as_one_line(value)
 
 
 # What to write, by the key that holds the mark; the innermost key that is here counts.

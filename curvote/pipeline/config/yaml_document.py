@@ -5,7 +5,7 @@ number, 010 is ten, and a date or 1_000 is a text. https://yaml.org/spec/1.2.2/#
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import StringIO
@@ -133,13 +133,6 @@ def _core_tag(node: Node) -> str:
     return tag.removeprefix(_CORE) if tag.startswith(_CORE) else ""
 
 
-def parse_nodes(root: Node | None) -> Parsing:
-    """Return the parsing of a document's nodes: value and problems."""
-    parsing = Parsing()
-    parsing.value = parsing.value_of(root) if root is not None else None
-    return parsing
-
-
 def plain_scalar(text: str) -> Any:
     """Return the value of a scalar without quotes: null, bool, number or text.
 
@@ -174,140 +167,60 @@ def _merge_mappings(value: Node) -> list[Node]:
     return value.value if isinstance(value, SequenceNode) else [value]
 
 
-# What is said of a message of the parser, by how it begins; {0} is what it found.
+# What is most often wrong, by the words of the parser, and what is said of it. True:
+# at the place where it begins; else where the parser met it.
 _EXPLANATIONS: Final = (
-    (r"found character '\\t'", "a tab stands here; write spaces, two for each level"),
-    (r"found character '(.)'", "a text cannot begin with {0}; put it in quotes"),
     (
-        r"found undefined alias '(.*)'",
-        "*{0} needs an anchor &{0} further up; a text that begins with * needs quotes",
+        r"tab character|expected key|expected '-'|<document start>",
+        False,
+        (
+            "this line does not fit those above it; indent it by spaces (no tab) as its"
+            " neighbours are, and close only what is open"
+        ),
     ),
     (
-        r"expected alphabetic or numeric character",
-        "& and * begin the name of an anchor; a text that begins so needs quotes",
+        r"expected ':'|mapping values",
+        True,
+        (
+            "name: value is expected here, indented as its neighbours, with a space"
+            " after the colon; a text with a colon needs quotes"
+        ),
     ),
     (
-        r"found unknown escape character '(.)'",
-        r"\{0} means nothing in double quotes; use single quotes",
-    ),
-    (
-        r"found unexpected end of stream",
+        r"end of stream",
+        True,
         "the quote that is opened here is never closed; close it",
     ),
-    (r"but found another document", "a second document begins (---); take it out"),
     (
-        r"sequence entries are not allowed",
-        "a list (- ) begins on a line of its own; or write [a, b]",
+        r"expected ',' or|node content",
+        True,
+        (
+            "the [ or { that is opened here is not closed; close it, or write a comma"
+            " between two entries"
+        ),
     ),
-    (r"expected '<document start>'", "take out what begins with % at the top"),
-    (r"expected chomping", "a text after | or > begins on the next line"),
-    (r"expected URI|found undefined tag", "a text that begins with ! needs quotes"),
+    (
+        r"cannot start|numeric character|undefined",
+        False,
+        "a text that begins with a sign such as @, *, & or ! needs quotes",
+    ),
 )
-_CLOSING: Final = re.compile(r"expected ',' or '(.)'")
-_TIGHT: Final = re.compile(r"\s*(?:- )?([\w.-]+):([^\s/].*)")
 
 
-def explain_yaml_error(error: Any, text: str) -> tuple[int, str]:
-    """Return the line (from 1) of a ``YAMLError``, and what is wrong there."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:  # a character that no text may hold
+def explain_yaml_error(error: Exception, text: str) -> tuple[int, str]:
+    """Return the line (from 1) of what is no YAML, and what is wrong there."""
+    met = getattr(error, "problem_mark", None)
+    if met is None:  # a character that no text may hold
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         return line, "a character stands here that is no text; delete it"
-    lines = text.split("\n")
-    for explain in (_explain_brackets, _explain_indent, _explain_colon):
-        located = explain(error, lines)
-        if located:
-            return located
     problem = str(getattr(error, "problem", ""))
-    quoted = "quoted scalar" in str(getattr(error, "context", ""))
-    at = int((error.context_mark if quoted else mark).line) + 1
-    for pattern, explanation in _EXPLANATIONS:
-        match = re.match(pattern, problem)
-        if match:
-            return at, explanation.format(*match.groups())
-    return at, f"this is no YAML: {problem}"
-
-
-_Located = tuple[int, str] | None
-
-
-def _explain_brackets(error: Any, lines: list[str]) -> _Located:
-    """Explain a bracket that is never closed, or never opened."""
-    match = _CLOSING.match(str(error.problem))
-    if match:
-        opened = "[" if match[1] == "]" else "{"
-        problem = (
-            f"the {opened} that is opened here is not closed before line"
-            f" {error.problem_mark.line + 1} goes on; write {match[1]}, or a comma"
-            " between two entries"
-        )
-        return int(error.context_mark.line) + 1, problem
-    match_closing = re.search(r"found '([]}])'", str(error.problem))
-    if match_closing:
-        problem = f"{match_closing[1]} closes nothing; take it out, or open it before"
-        return int(error.problem_mark.line) + 1, problem
-    if "'<stream end>'" in str(error.problem):
-        return len("\n".join(lines).rstrip().split("\n")), "a { or [ is never closed"
-    return None
-
-
-def _explain_indent(error: Any, lines: list[str]) -> _Located:
-    """Explain a line whose indentation fits no line above it."""
-    at = int(error.problem_mark.line)
-    if "expected <block end>" in error.problem and "scalar" not in error.problem:
-        return _explain_spaces(lines, at)
-    before = _previous_content(lines, at)
-    if before is None or "mapping values" not in error.problem:
-        return None
-    deeper = _indent_width(lines[at]) > _indent_width(lines[before])
-    tight = _TIGHT.match(lines[before])
-    return _explain_spaces(lines, at) if deeper and not tight else None
-
-
-def _explain_spaces(lines: list[str], at: int) -> tuple[int, str]:
-    """Explain how many spaces would fit the lines above."""
-    indent = _indent_width(lines[at])
-    above = sorted({_indent_width(line) for line in lines[:at] if line.strip()})
-    if indent in above:
-        problem = "this line does not belong to the block above it: a list has - before"
-        return at + 1, f"{problem} each entry, a mapping has none"
-    below, over = [n for n in above if n < indent], [n for n in above if n > indent]
-    right = " or ".join(map(str, below[-1:] + over[:1]))
-    spaces = f"{indent} space{'s' * (indent != 1)}"
-    problem = f"this line begins after {spaces}, as no line above it; write {right}"
-    return at + 1, problem
-
-
-def _explain_colon(error: Any, lines: list[str]) -> _Located:
-    """Explain a missing colon or space after it, or a second colon."""
-    if "expected ':'" not in error.problem and "mapping values" not in error.problem:
-        return None
-    at = int((error.context_mark or error.problem_mark).line)
-    for place in (at, _previous_content(lines, at)):
-        if place is None:
-            continue
-        tight = _TIGHT.fullmatch(lines[place])
-        if tight:
-            problem = f"write a space after the colon: {tight[1]}: {tight[2].strip()}"
-            return place + 1, problem
-    if lines[at].count(": ") > 1:
-        return at + 1, "a second colon; put the text that holds it in quotes"
-    without = at if ":" not in lines[at] else _previous_content(lines, at)
-    place = at if without is None else without
-    return place + 1, "there is no colon on this line; write it as name: value"
-
-
-def _previous_content(lines: list[str], at: int) -> int | None:
-    """Return the index of the last line with content before ``at``."""
-    for place in range(at - 1, -1, -1):
-        line = lines[place].strip()
-        if line and not line.startswith("#"):
-            return place
-    return None
-
-
-def _indent_width(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+    lines = [*text.split("\n"), ""]  # it may have met the end
+    is_tab = lines[met.line][met.column :].startswith("\t")
+    for pattern, at_beginning, words in _EXPLANATIONS:
+        if re.search(pattern, "tab character" if is_tab else problem):
+            start = getattr(error, "context_mark", None) if at_beginning else None
+            return int((start or met).line) + 1, words
+    return int(met.line) + 1, f"this is no YAML, column {met.column + 1}: {problem}"
 
 
 _TOO_DEEP = "lists and mappings stand in one another too often; no setting needs that"
@@ -365,31 +278,39 @@ def load_document(path: Path, called: str) -> tuple[Any, LineIndex]:
 
 @lru_cache(maxsize=8)
 def _parse_document(text: str, called: str) -> tuple[Any, LineIndex]:
+    """Return what a text holds; ``called`` is its name before each problem, or ""."""
+    place = f"{called}:{{}}: {{}}." if called else "{1}"
     try:
         root = _compose(text)
-        parsing = parse_nodes(root)
-    except YAMLError as error:
-        line, problem = explain_yaml_error(error, text)
-        raise UserError(f"{called}:{line}: {problem}.") from None
+        parsing = Parsing()
+        parsing.value = None if root is None else parsing.value_of(root)
+    except (YAMLError, UnicodeEncodeError) as error:
+        raise UserError(place.format(*explain_yaml_error(error, text))) from None
     except RecursionError:
-        raise UserError(f"{called}: {_TOO_DEEP}.") from None
+        raise UserError(f"{called}: {_TOO_DEEP}." if called else _TOO_DEEP) from None
     if parsing.wrong:
-        messages = (f"{called}:{line}: {text}." for line, text in sorted(parsing.wrong))
-        raise UserError.several(map(Problem, messages))
+        problems = [place.format(*problem) for problem in sorted(parsing.wrong)]
+        if not called:
+            raise UserError("; ".join(problems))
+        raise UserError.several(map(Problem, problems))
     return parsing.value, LineIndex(root)
 
 
 def parse_value(text: str) -> Any:
     """Return the value of a YAML text; a UserError says why there is none."""
-    try:
-        parsing = parse_nodes(_compose(text))
-    except YAMLError as error:
-        raise UserError(explain_yaml_error(error, text)[1]) from None
-    except RecursionError:
-        raise UserError(_TOO_DEEP) from None
-    if parsing.wrong:
-        raise UserError("; ".join(problem for _, problem in parsing.wrong))
-    return parsing.value
+    return _parse_document.__wrapped__(text, "")[0]  # the caller's own to change
+
+
+def flat_items(
+    values: Mapping[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path and the value of each setting; an empty mapping is a value."""
+    for key, value in values.items():
+        path = (*above, str(key))
+        if isinstance(value, Mapping) and value:
+            yield from flat_items(value, path)
+        else:
+            yield path, value
 
 
 def as_one_line(value: Any) -> str:
@@ -420,11 +341,14 @@ def _compose(text: str) -> Node | None:
     """Return the document's node tree; plain scalars have no type yet."""
     root: Node | None
     try:
-        root = _FastComposer(text).get_single_node()
-    except (YAMLError, UnicodeEncodeError):  # in Python: it says what was expected
-        slow = YAML(typ="safe", pure=True)
-        slow.Resolver = _UntypedResolver
-        root = slow.compose(text)
+        root = _Composer(text).get_single_node()
+    except (YAMLError, UnicodeEncodeError) as error:
+        pure = YAML(typ="safe", pure=True)  # it alone reads {a:1} as YAML 1.2 says
+        pure.Resolver = _UntypedResolver
+        try:
+            root = pure.compose(text)
+        except YAMLError:
+            raise error from None
     return root
 
 
@@ -436,8 +360,8 @@ class _UntypedResolver(VersionedResolver):
         return UNTYPED
 
 
-class _FastComposer(CParser):  # type: ignore[misc]
-    """The composer in C, many times as fast as the one in Python."""
+class _Composer(CParser):  # type: ignore[misc]
+    """The composer in C, which gives no scalar a type."""
 
     def resolve(self, *_: object) -> Tag:
         """Return the same tag for all nodes without an explicit tag."""

@@ -25,9 +25,14 @@ from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.measure import INTERVAL_ENDS, Metric
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labels_by_setting
-from curvote.pipeline.config.yaml_document import as_one_line
 from curvote.pipeline.plan.step import differences
 from curvote.pipeline.run import run_object
+from curvote.pipeline.run.history import (
+    INPUT_PREFIX,
+    SettingChange,
+    changed_settings,
+    step_keys,
+)
 from curvote.pipeline.run.results import (
     ALWAYS_COLUMNS,
     missing_to_none,
@@ -37,25 +42,9 @@ from curvote.pipeline.run.results import (
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord
 
-# What these say changes no number of a run.
-_NEUTRAL_KEYS: Final = ("description", "schedule")
-_MAX_REASONS: Final = 6
-_INPUT_PREFIX: Final = "input "
 MISSING_ARTIFACT: Final = (
     "unknown: the artifact of {which} is not there, or not any more"
 )
-
-
-@dataclass(frozen=True)
-class SettingChange:
-    """A dotted key of the configuration with its values in both runs."""
-
-    path: str
-    a: Any
-    b: Any
-
-    def __str__(self) -> str:
-        return f"{self.path} {_format_setting(self.a)} -> {_format_setting(self.b)}"
 
 
 @dataclass(frozen=True)
@@ -78,19 +67,11 @@ class KeyChange:
         return values | {"reasons": reasons}
 
 
-def changed_settings(first: RunRecord, second: RunRecord) -> list[SettingChange]:
-    """Return each setting that differs; null and absent are equal."""
-    before, after = (dict(_flat_settings(run.config)) for run in (first, second))
-    paths = [*before, *(path for path in after if path not in before)]
-    changes = (SettingChange(path, before.get(path), after.get(path)) for path in paths)
-    return [change for change in changes if change.a != change.b]
-
-
 def changed_keys(
     project: Project, first: RunRecord, second: RunRecord
 ) -> tuple[list[KeyChange], int]:
     """Return the cells whose key differs, and the number of other cells."""
-    before, after = _step_keys(first), _step_keys(second)
+    before, after = step_keys(first), step_keys(second)
     places = [*after, *(place for place in before if place not in after)]
     changes = [
         KeyChange(stage, cell, a, b, tuple(_key_reasons(project, stage, a, b)))
@@ -111,30 +92,6 @@ def group_key_changes(keys: Sequence[KeyChange]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def describe_change(earlier: RunRecord | None, later: RunRecord) -> str:
-    """Return the difference between a run and the one before, in words.
-
-    Of two runs that were told the same the reasons of the plan are said, if it had any.
-    """
-    if earlier is None:
-        return "the first"
-    if not (earlier.config and later.config):
-        which = "this one" if earlier.config else "the one before"
-        return f"{which} could not be planned"
-    descriptions = [str(change) for change in changed_settings(earlier, later)]
-    if not descriptions and _step_keys(earlier) != _step_keys(later):
-        anew = (s["reason"] for s in later.steps if s["action"] == "run")
-        every = dict.fromkeys(anew)
-        descriptions = [r for r in every if not r.startswith(_INPUT_PREFIX)]
-    left_out = len(descriptions) - _MAX_REASONS
-    more = [f"and {left_out} more"] if left_out > 0 else []
-    return ", ".join(descriptions[:_MAX_REASONS] + more) or "nothing"
-
-
-def _step_keys(record: RunRecord) -> dict[tuple[str, Cell], str]:
-    return {(s["stage"], Cell.from_mapping(s["cell"])): s["key"] for s in record.steps}
-
-
 def _key_reasons(
     project: Project, stage: str, a: str | None, b: str | None
 ) -> Iterator[str]:
@@ -149,23 +106,7 @@ def _key_reasons(
         return
     old, new = (there.manifest["components"] for there in pair.values())
     reasons = list(differences(old, new)) or ["the chain changed"]
-    yield from [r for r in reasons if not r.startswith(_INPUT_PREFIX)] or reasons
-
-
-def _flat_settings(
-    values: Mapping[str, Any], above: str = ""
-) -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if not above and key in _NEUTRAL_KEYS:
-            continue
-        if isinstance(value, Mapping) and value:
-            yield from _flat_settings(value, f"{above}{key}.")
-        elif value is not None:
-            yield f"{above}{key}", value
-
-
-def _format_setting(value: Any) -> str:
-    return "nothing" if value is None else as_one_line(value)
+    yield from [r for r in reasons if not r.startswith(INPUT_PREFIX)] or reasons
 
 
 ALPHA: Final = 0.05

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -43,8 +43,9 @@ from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import find_round, provenance, release_step
 from curvote.pipeline.run.engines import Engine, one_thread
 from curvote.pipeline.store import arrow, artifacts, locations
-from curvote.pipeline.store.growth import ReusedReplicates, stage_parameters
-from curvote.pipeline.store.tables import SHARD, Batch, clear_cache, merge_blocks
+from curvote.pipeline.store.growth import first_replicates, stage_parameters
+from curvote.pipeline.store.parquet import Batch, clear_cache, merge_blocks
+from curvote.pipeline.store.tables import SHARD
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -119,8 +120,10 @@ def _build_artifact(
             entry = merge_blocks(folder / f"{table.name}.parquet", batches)
         _write_manifest(step, folder, job.metadata, {table.name: entry})
         return folder
-    reused = ReusedReplicates.for_step(project, step)
-    places = reused.new_places(step.places)
+    places, earlier, source = step.places, step.earlier, None
+    if earlier is not None:  # altered since the plan: UserError
+        source = artifacts.checked_artifact(project, step.stage.name, earlier.key)
+        places = tuple(place for place in places if place[0] >= earlier.reused_count)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     fitting = step.stage.block or block or _block_size(len(places), job)
     length = max(fitting, *step.sizes[1:], 1)
@@ -130,7 +133,10 @@ def _build_artifact(
     compute_missing(job, parts, Engine() if alone else engine, progress)
     for name in (table.name for table in step.stage.tables):
         computed = (read_block(block_folder(folder, part), name) for part in parts)
-        batches = chain(reused.reused_batches(name), *computed)
+        reused: Iterable[Batch] = ()
+        if earlier is not None and source is not None:
+            reused = first_replicates(source, name, earlier.reused_count)
+        batches = chain(reused, *computed)
         tables[name] = merge_blocks(folder / f"{name}.parquet", batches)
     _write_manifest(step, folder, job.metadata, tables)
     return folder

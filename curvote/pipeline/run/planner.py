@@ -1,7 +1,8 @@
 """Plan of a run: an action for every step, and its reason in words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from curvote.base.errors import UserError, did_you_mean
 from curvote.chain.measure import SCORES
@@ -98,7 +99,7 @@ def make_plan(
     steps = list(expand(configured, raw, state))
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
-    latest = latest_keys(project, configured.name)
+    latest = cache(partial(latest_keys, project, configured.name))
     decided = [
         _decide_action(project, configured, step, forced, latest) for step in steps
     ]
@@ -116,7 +117,7 @@ def _decide_action(
     configured: ConfiguredPipeline,
     step: Step,
     forced: Mapping[str, str],
-    latest: Mapping[tuple[str, str], str],
+    latest: Callable[[], Mapping[tuple[str, str], str]],
 ) -> Step:
     if step.stage.name in forced:
         why = forced[step.stage.name]
@@ -129,7 +130,7 @@ def _decide_action(
         return replace(step, action="reuse", reason="unchanged")
     if problem != "missing":
         return replace(step, action="run", reason=f"artifact {problem}")
-    reason, *also = _missing_reasons(project, step, latest)
+    reason, *also = _missing_reasons(project, step, latest())
     return replace(step, action="run", reason=reason, also=tuple(also))
 
 

@@ -234,26 +234,15 @@ class MeanScore:
     ends: Mapping[str, float] = field(default_factory=dict)
 
 
-def replicate_scores(project: Project, record: RunRecord) -> pd.DataFrame:
-    """Return one row for each repetition, method and metric, with its cell."""
-    return _read_scores(project, record, run_systems(record))
-
-
 def scoring_stages(record: RunRecord) -> list[str]:
     """Return the stages of a run that score."""
-    return list(_scoring_stages(run_systems(record)))
+    stages = (stage for member in run_systems(record) for stage in member.all_stages)
+    return [*dict.fromkeys(s.name for s in stages if SCORES in s.tables)]
 
 
-def _scoring_stages(among: Sequence[System]) -> dict[str, None]:
-    stages = (stage for member in among for stage in member.all_stages)
-    return dict.fromkeys(stage.name for stage in stages if SCORES in stage.tables)
-
-
-def _read_scores(
-    project: Project, record: RunRecord, among: Sequence[System]
-) -> pd.DataFrame:
-    """Return the tables of the scoring stages, with coordinates as columns."""
-    named = _scoring_stages(among)
+def replicate_scores(project: Project, record: RunRecord) -> pd.DataFrame:
+    """Return one row for each repetition, method and metric, with its cell."""
+    among, named = run_systems(record), scoring_stages(record)
     declared = {metric.name for member in among for metric in member.metrics}
     tables, cells = [], []
     for step in record.steps:
@@ -379,7 +368,7 @@ def mean_scores(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     """
     parts = [part for _, part in labelled_parts(record.config)]
     systems = distinct_systems(parts)
-    table = _read_scores(project, record, systems)
+    table = replicate_scores(project, record)
     if table.empty:
         return []
     repeated = {index.name for member in systems for index in member.index}

@@ -1,11 +1,10 @@
-"""Run objects for users, the folders of their pages, and the status of a project."""
+"""Run objects for users, and the folders of their pages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,11 @@ import pandas as pd
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.validate import format_value
 from curvote.chain.axis import Cell
-from curvote.pipeline.config import file
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.run import results
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact, checked_artifact
-from curvote.pipeline.store.records import (
-    RunRecord,
-    earlier_run,
-    is_running,
-    latest_run,
-    load_record,
-    read_records,
-)
+from curvote.pipeline.store.records import RunRecord, earlier_run, load_record
 
 STAMP = "report.json"
 PAGE = "report.html"
@@ -35,11 +26,9 @@ PAGE = "report.html"
 def page_folder(project: Project, record: RunRecord) -> Path:
     """Return the folder of a run's page; older runs have one of their own."""
     shared = project.reports / record.pipeline
-    for run in records.newest_ids(project, record.pipeline, "completed"):
-        last = load_record(project, run)
-        if last and (last.sequence, last.id) > (record.sequence, record.id):
-            return shared / record.id
-    return shared
+    done = records.load_records(project, record.pipeline, "completed", 1)
+    later = any((r.sequence, r.id) > (record.sequence, record.id) for r in done)
+    return shared / record.id if later else shared
 
 
 def find_page(project: Project, record: RunRecord) -> Path | None:
@@ -227,7 +216,7 @@ def find_run(project: Project, name: str) -> RunRecord:
 
     UserError: there is no such run.
     """
-    record = load_record(project, name) if name == Path(name).name else None
+    record = load_record(project, name)
     if record is not None:
         return record
     pipeline, _, back = name.partition("~")
@@ -329,65 +318,3 @@ def _read_table(
         listed = ", ".join(names)
         raise UserError(f"stage {stage}: name one of its tables with name=: {listed}.")
     return pd.DataFrame(stored.table(wanted[0]).to_pandas())
-
-
-# Says whether the process that an owner names is there.
-IsAlive = Callable[[str], bool]
-
-
-def project_status(
-    project: Project, *, content: bool, is_alive: IsAlive = bool
-) -> list[dict[str, Any]]:
-    """Return a row for each pipeline: latest run, artifacts, altered files.
-
-    First come the pipelines of the project's file, group after group, then others that
-    ran here. Files are checked by size and date, or with ``content`` by SHA-256.
-    Those on a schedule have the start of their last success beside the last try.
-    """
-    overviews = {
-        about.name: about for about in file.list_pipelines(file.PipelinesFile(project))
-    }
-    for name in records.pipeline_names(project):
-        overviews.setdefault(name, file.PipelineOverview(name, file.ELSEWHERE))
-    rows = (_status_row(project, a, content, is_alive) for a in overviews.values())
-    return list(rows)
-
-
-def run_state(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
-    """Return the state of a run; a running one without its process was killed."""
-    if record.status != "running":
-        return record.status
-    there = is_running(project, record.id, record.owner, is_alive)
-    return "running" if there else "killed"
-
-
-def _status_row(
-    project: Project, about: file.PipelineOverview, content: bool, is_alive: IsAlive
-) -> dict[str, Any]:
-    record = latest_run(project, about.name)
-    steps = record.steps if record else ()
-    pairs = dict.fromkeys((step["stage"], step["key"]) for step in steps)
-    problems = [
-        (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
-        for stage, key in pairs
-    ]
-    altered = [f"{place}: {p}" for place, p in problems if p and p != "missing"]
-    sound = sum(problem is None for _, problem in problems)
-    counted = f"{sound} of {len(problems)} sound" if problems else ""
-    success = ""
-    if about.group == file.SCHEDULED:
-        latest = partial(records.newest_ids, project, about.name, "completed")
-        done = read_records(project, latest)
-        success = (done[-1].finished or done[-1].started) if done else "none"
-    return {
-        "pipeline": about.name,
-        "group": about.group,
-        "description": about.description,
-        "run": record.id if record else "",
-        "status": run_state(project, record, is_alive) if record else "never run",
-        "why": record.why if record else "",
-        "started": record.started if record else "",
-        "last_success": success,
-        "artifacts": "; ".join([counted, *altered]),
-        "altered": altered,
-    }

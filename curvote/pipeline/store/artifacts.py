@@ -1,28 +1,32 @@
 """Store of immutable artifacts: sides, manifests, commits and migrations."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from curvote.base.durable import OTHERS_MODE, file_mode, private_folder, sync_folder
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.lookup import all_systems
+from curvote.chain.stage import SHARED
 from curvote.pipeline.config.project import Project, is_client_side
-from curvote.pipeline.plan.step import file_digest
-from curvote.pipeline.store import locations
+from curvote.pipeline.store import locations, tables
 from curvote.pipeline.store.locations import ObjectStoreError
-from curvote.pipeline.store.tables import Tables
+from curvote.pipeline.store.tables import Span, Spans, read_spans, shard_spans
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from curvote.chain.stage import Columns, Place
+    from curvote.pipeline.store.parquet import TableFile
 
 UNKNOWN_SIDE = "client"  # a stage that no system has any more: closed rather than open
 
@@ -34,6 +38,8 @@ def stage_side(stage: str) -> str:
 
 @cache
 def _declared_sides() -> dict[str, str]:
+    from curvote.chain.lookup import all_systems  # a list of runs asks no system
+
     sides: dict[str, str] = {}
     for stage in (stage for member in all_systems() for stage in member.all_stages):
         if sides.setdefault(stage.name, stage.side) != stage.side:
@@ -54,8 +60,17 @@ class ArtifactRef:
     rows: int
 
 
-class Artifact(Tables):
-    """A committed artifact, read one repetition at a time."""
+class Artifact:
+    """A committed artifact: a folder of tables, read one repetition at a time.
+
+    Its manifest says where each repetition stands.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stage, self.key = path.parent.name, path.name
+        self._files: dict[str, TableFile] = {}
+        self._spans: dict[str, Spans] = {}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -92,6 +107,8 @@ class Artifact(Tables):
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
+        import pyarrow.parquet as pq  # lists of runs read no table
+
         table: pa.Table = pq.read_table(locations.open_source(self.table_path(name)))
         return table
 
@@ -121,12 +138,87 @@ class Artifact(Tables):
             written = 0 if remote else path.stat().st_mtime_ns
             newest = max(newest, written)
             unread = not content and written <= manifest_time
-            if not unread and file_digest(path) != entry["sha256"]:
-                return f"altered ({path.name})"
+            if not unread:
+                from curvote.pipeline.plan.step import file_digest  # status has no plan
+
+                if file_digest(path) != entry["sha256"]:
+                    return f"altered ({path.name})"
         if newest > manifest_time:
             with suppress(OSError):  # who may only read it reads the table again
                 os.utime(manifest_path, ns=(newest, newest))
         return None
+
+    def table_path(self, table: str) -> Path:
+        """Return the path of a table's file."""
+        return self.path / f"{table}.parquet"
+
+    def places(self, table: str) -> list[Place]:
+        """Return the repetitions a table holds, in order; () is shared."""
+        return list(self.spans_by_repetition(table))
+
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return one repetition's columns; rows shared by all serve every one.
+
+        Where ``only`` names some columns, no others are read.
+        """
+        spans = self._repetition_spans(table, place)
+        return self._table_file(table).columns(spans, only)
+
+    def count(self, table: str, place: Place) -> int:
+        """Return the number of shards of one repetition: at least one."""
+        rows = sum(span.rows for span in self._repetition_spans(table, place))
+        return max(1, -(-rows // tables.SHARD))
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield one repetition's columns in order, 65,536 rows at a time.
+
+        Where there is no row there is one shard, which is empty.
+        """
+        for number in range(self.count(table, place)):
+            yield self.shard(table, place, number, only)
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one shard: rows from 65,536 ``number`` on."""
+        rows = shard_spans(self._repetition_spans(table, place), number)
+        return self._table_file(table).columns(rows, only)
+
+    def _repetition_spans(self, table: str, place: Place) -> list[Span]:
+        """Return the spans of one repetition, or those of shared rows."""
+        by_place = self.spans_by_repetition(table)
+        if SHARED not in by_place and place not in by_place:
+            if "places" in self.manifest["tables"][table]:
+                raise InternalError(f"{self.stage}: no repetition {place} in {table}")
+            raise UserError(
+                f"artifact {self.path} was stored by an earlier version, in another"
+                " order; run the pipeline again: it will be computed anew."
+            )
+        return by_place[place if place in by_place else SHARED]
+
+    def spans_by_repetition(self, table: str) -> Spans:
+        """Return the spans of each repetition of a table, in order."""
+        if table not in self._spans:
+            entry = self.manifest["tables"][table]
+            self._spans[table] = read_spans(entry, self._table_file(table).group_sizes)
+        return self._spans[table]
+
+    def _table_file(self, table: str) -> TableFile:
+        from curvote.pipeline.store.parquet import (
+            TableFile,
+        )  # who reads none needs none
+
+        if table not in self._files:
+            self._files[table] = TableFile(self.table_path(table))
+        return self._files[table]
+
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the rows that all repetitions share, 65,536 at a time."""
+        yield from self.shards(table, SHARED)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -156,6 +248,14 @@ def artifact(project: Project, stage: str, key: str) -> Artifact:
     raw = is_client_side(stage_side(stage))
     root = project.clients if raw else locations.server_store(project)
     return Artifact(root / stage / key)
+
+
+def stored_artifact(project: Project, stage: str, key: str) -> Artifact:
+    """Return the artifact where it lies, without asking any system for its side."""
+    client_folder = project.clients / stage / key
+    if client_folder.is_dir():
+        return Artifact(client_folder)
+    return Artifact(locations.server_store(project) / stage / key)
 
 
 def make_stage_folder(project: Project, stage: str) -> None:

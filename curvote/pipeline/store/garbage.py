@@ -13,7 +13,6 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, read_manifest
 from curvote.pipeline.store.locations import delete_folder
-from curvote.pipeline.store.records import read_records, records_folder
 
 PAGE_PARTS = ("report.html", "figures", "report.json")
 
@@ -31,11 +30,17 @@ class RetentionLimits:
 
 @dataclass(frozen=True)
 class DeletionGroup:
-    """Files and folders of one kind to be deleted, with their size."""
+    """Files and folders of one kind, or records of runs, to be deleted; their size."""
 
     kind: str
     paths: tuple[Path, ...]
     bytes: int
+    runs: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.paths) + len(self.runs)
 
     @classmethod
     def measured(cls, kind: str, paths: Iterable[Path]) -> DeletionGroup:
@@ -43,43 +48,45 @@ class DeletionGroup:
         existing = tuple(path for path in paths if path.exists())
         return cls(kind, existing, sum(map(_disk_size, existing)))
 
+    @classmethod
+    def of_records(cls, project: Project, runs: Iterable[str]) -> DeletionGroup:
+        """Return the group of the records of runs."""
+        ids = tuple(runs)
+        return cls("records", (), records.record_bytes(project, ids), ids)
 
-@dataclass(frozen=True)
-class RetainedRuns:
-    """The runs that stay, whatever their age, by the index of records."""
 
-    project: Project
-    keep: int
+def _planning_runs(project: Project, keep: int) -> list[str]:
+    """Return the ids of runs whose planned artifacts stay, whatever their age.
 
-    def planning_runs(self) -> list[str]:
-        """Return the ids of runs whose planned artifacts stay.
+    The latest completed ones of each pipeline, what runs, and what waits for envelopes
+    since then.
+    """
+    retained = [run for run, _ in records.unfinished_runs(project)]
+    for name in records.pipeline_names(project):
+        retained += records.run_ids(project, name, "completed", keep)
+        retained += records.blocked_ids(project, name)
+    return retained
 
-        The latest completed ones of each pipeline, what runs, and what waits for
-        envelopes since then.
-        """
-        retained = [run for run, _ in records.unfinished_runs(self.project)]
-        for name in records.pipeline_names(self.project):
-            retained += records.newest_ids(self.project, name, "completed", self.keep)
-            retained += records.blocked_ids(self.project, name)
-        return retained
 
-    def recorded_runs(self) -> set[str]:
-        """Return the ids of runs whose records stay.
+def _recorded_runs(project: Project, keep: int) -> set[str]:
+    """Return the ids of runs whose records stay.
 
-        And those that tell of a release, which a lost ledger would be held against.
-        """
-        retained = set(self.planning_runs())
-        for name in records.pipeline_names(self.project):
-            retained.update(records.newest_ids(self.project, name))
-        return retained | {run for *_, run in records.released_steps(self.project)}
+    And those that tell of a release, which a lost ledger would be held against.
+    """
+    retained = set(_planning_runs(project, keep))
+    for name in records.pipeline_names(project):
+        retained.update(records.run_ids(project, name, last=1))
+    return retained | {run for *_, run in records.released_steps(project)}
 
-    def needed_steps(self) -> Iterator[tuple[str, str]]:
-        """Yield (stage, key) of the artifacts that the retained runs need."""
-        for record in read_records(self.project, self.planning_runs):
-            for step in record.steps:
-                yield step["stage"], step["key"]
-                if "earlier" in step and record.status == "running":
-                    yield step["stage"], step["earlier"]
+
+def _needed_steps(project: Project, keep: int) -> Iterator[tuple[str, str]]:
+    """Yield (stage, key) of the artifacts that the retained runs need."""
+    loaded = (records.load_record(project, r) for r in _planning_runs(project, keep))
+    for record in filter(None, loaded):
+        for step in record.steps:
+            yield step["stage"], step["key"]
+            if "earlier" in step and record.status == "running":
+                yield step["stage"], step["earlier"]
 
 
 def find_garbage(
@@ -92,20 +99,18 @@ def find_garbage(
     pages, logs and quarantine. A run that is going on keeps what it planned. No ledger
     and no intake is ever looked at.
     """
-    retained = RetainedRuns(project, keep)
-    unneeded = _unneeded_folders(project, retained, limits.artifacts)
+    unneeded = _unneeded_folders(project, keep, limits.artifacts)
     groups = [DeletionGroup.measured("artifacts", unneeded)]
     if limits.runs is None:
         return groups
     since = _time_before(limits.runs)
     earlier = records.ids_before(project, _record_time(since))
-    runs = set(earlier) - retained.recorded_runs()
+    runs = set(earlier) - _recorded_runs(project, keep)
     patterns = ("*.log", "*.log.*")
     logs = (f for pattern in patterns for f in sorted(project.state.rglob(pattern)))
     aged = partial(_older_than, since=since)
-    folder = records_folder(project)
+    groups.append(DeletionGroup.of_records(project, sorted(runs)))
     by_kind = {
-        "records": (folder / f"{run}.json" for run in sorted(runs)),
         "pages": aged(_page_files(project, runs)),
         "logs": aged(logs),
         "quarantine": aged(project.quarantine("").glob("*/*")),
@@ -116,6 +121,8 @@ def find_garbage(
 
 def delete_group(project: Project, pile: DeletionGroup) -> None:
     """Delete a group; what is gone already is skipped."""
+    if pile.runs:
+        records.delete_records(project, pile.runs)
     for path in pile.paths:
         if path.is_dir() and not path.is_symlink():
             delete_folder(path)
@@ -123,10 +130,8 @@ def delete_group(project: Project, pile: DeletionGroup) -> None:
             path.unlink(missing_ok=True)
 
 
-def _unneeded_folders(
-    project: Project, retained: RetainedRuns, limit: int | None
-) -> Iterator[Path]:
-    needed = set(retained.needed_steps())
+def _unneeded_folders(project: Project, keep: int, limit: int | None) -> Iterator[Path]:
+    needed = set(_needed_steps(project, keep))
     candidates: Iterable[Path] = all_folders(project)
     if limit is not None:
         since = _time_before(limit)
@@ -145,7 +150,7 @@ def _page_files(project: Project, removed: set[str]) -> Iterator[Path]:
             run = str(json.loads(stamp.read_text(encoding="utf-8"))["run"])
         except (OSError, ValueError, KeyError, TypeError):
             run = ""
-        if run in removed or records.read_record(project, run) is None:
+        if run in removed or records.load_record(project, run) is None:
             yield from (stamp.parent / part for part in PAGE_PARTS)
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from curvote.chain.stage import Place
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import (
@@ -29,9 +28,9 @@ from curvote.pipeline.plan.step import (
 )
 from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
-from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact
+from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.locations import open_source
-from curvote.pipeline.store.tables import Batch
+from curvote.pipeline.store.parquet import Batch
 
 
 def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
@@ -61,33 +60,6 @@ def _restore_column(field: pa.Field, column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_fixed_size_list(field.type):
         return pa.FixedSizeListArray.from_arrays(values.flatten(), type=field.type)
     return values.cast(field.type)
-
-
-@dataclass(frozen=True)
-class ReusedReplicates:
-    """The first ``kept`` replicates of an artifact, which a step reuses."""
-
-    source: Artifact | None
-    count: int = 0
-
-    @classmethod
-    def for_step(cls, project: Project, step: Step) -> ReusedReplicates:
-        """Return what a step reuses; UserError: it was altered since the plan."""
-        if step.earlier is None:
-            return cls(None)
-        source = checked_artifact(project, step.stage.name, step.earlier.key)
-        return cls(source, step.earlier.reused_count)
-
-    def new_places(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
-        """Return the places that have to be computed."""
-        if self.source is None:
-            return places
-        return tuple(place for place in places if place[0] >= self.count)
-
-    def reused_batches(self, table: str) -> Iterator[Batch]:
-        """Yield place and rows of a table that are reused, in order."""
-        if self.source is not None:
-            yield from first_replicates(self.source, table, self.count)
 
 
 def stage_parameters(step: Step) -> dict[str, Any]:

@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PosixPath
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from uuid import uuid4
-
-from pyarrow import fs
 
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 MANIFEST: Final = "manifest.json"
 SCHEME: Final = "s3://"
@@ -35,6 +36,13 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _FORBIDDEN: Final = re.compile(
     r"ACCESS_DENIED|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|CREDENT"
 )
+
+
+def _fs() -> Any:
+    """Return Arrow's file systems: who has no object store need not wait for them."""
+    from pyarrow import fs
+
+    return fs
 
 
 class ObjectStoreError(UserError):
@@ -61,10 +69,10 @@ class RemotePath(PosixPath):
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return kind, size and time; of a folder the time of its latest file."""
         info = self._info or _fetch_info(self)
-        if info.type == fs.FileType.NotFound:
+        if info.type == _fs().FileType.NotFound:
             raise FileNotFoundError(2, "there is no such object", str(self))
         mode, size, changed = stat.S_IFREG, info.size, info.mtime_ns
-        if info.type == fs.FileType.Directory:
+        if info.type == _fs().FileType.Directory:
             times = [file_info.mtime_ns or 0 for file_info in files_below(self)]
             mode, size, changed = stat.S_IFDIR, 0, max(times, default=0)
         seconds = (changed or 0) / 1e9
@@ -72,15 +80,15 @@ class RemotePath(PosixPath):
 
     def exists(self) -> bool:
         """Say whether there is a file or, below it, some file."""
-        return bool(self._type() != fs.FileType.NotFound)
+        return bool(self._type() != _fs().FileType.NotFound)
 
     def is_file(self) -> bool:
         """Say whether there is a file of this name."""
-        return bool(self._type() == fs.FileType.File)
+        return bool(self._type() == _fs().FileType.File)
 
     def is_dir(self) -> bool:
         """Say whether some file lies below."""
-        return bool(self._type() == fs.FileType.Directory)
+        return bool(self._type() == _fs().FileType.Directory)
 
     def is_symlink(self) -> bool:
         """Return False: object stores have no links."""
@@ -108,7 +116,7 @@ class RemotePath(PosixPath):
             if len(head) == len(patterns) and all(map(fnmatchcase, head, patterns)):
                 name = "/".join(head)
                 is_file = len(names) == len(patterns)
-                folder = fs.FileInfo(name, type=fs.FileType.Directory)
+                folder = _fs().FileInfo(name, type=_fs().FileType.Directory)
                 matches[name] = info if is_file else folder
         for name, info_found in sorted(matches.items()):
             yield (self / name).with_info(info_found)
@@ -162,7 +170,9 @@ def _fetch_info(path: RemotePath) -> fs.FileInfo:
 
 def files_below(folder: RemotePath) -> list[fs.FileInfo]:
     """Return the files below a folder; a missing bucket is not an empty one."""
-    selector = fs.FileSelector(folder.bucket_key, recursive=True, allow_not_found=True)
+    selector = _fs().FileSelector(
+        folder.bucket_key, recursive=True, allow_not_found=True
+    )
     with store_errors(folder, "read"):
         infos = connection().get_file_info(selector)
         if not infos:
@@ -173,7 +183,7 @@ def files_below(folder: RemotePath) -> list[fs.FileInfo]:
 @cache
 def _check_bucket(endpoint: str | None, name: str) -> None:
     """Refuse a missing bucket; an existing one is checked once."""
-    if _s3_file_system(endpoint).get_file_info(name).type != fs.FileType.Directory:
+    if _s3_file_system(endpoint).get_file_info(name).type != _fs().FileType.Directory:
         raise OSError("NO_SUCH_BUCKET")
 
 
@@ -188,11 +198,11 @@ def _s3_endpoint() -> str | None:
 
 @cache
 def _s3_file_system(endpoint: str | None) -> fs.S3FileSystem:
-    return fs.S3FileSystem(
+    return _fs().S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=CONNECT_SECONDS,
         request_timeout=SILENT_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+        retry_strategy=_fs().AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
         allow_delayed_open=True,
     )
 
@@ -311,10 +321,10 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
 
 
 def _upload_file(file: Path, name: str) -> None:
-    fs.copy_files(
+    _fs().copy_files(
         str(file),
         name,
-        source_filesystem=fs.LocalFileSystem(),
+        source_filesystem=_fs().LocalFileSystem(),
         destination_filesystem=connection(),
         use_threads=False,
     )

@@ -1,389 +1,160 @@
-"""Records of runs on disk, and an index that can always be rebuilt from them.
+"""Records of runs: one SQLite file of the project, and what it is asked for.
 
-It answers what would else need every record. It is brought up to date whenever the
-folder changed without it, and made anew where it is lost, damaged or of another
-version.
+Earlier versions wrote a JSON file for each run: those are taken over when the file is
+opened, and stay as they are. The file has a rollback journal and no write-ahead log: so
+it is read on a full or read-only disk, too, and a copy of the one file is whole.
 """
+
+from __future__ import annotations
 
 import fcntl
 import json
-import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from curvote.base.durable import journal_paths, private_folder
+from curvote.base.durable import DurableFile, private_folder
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.pipeline.config.file import ConfiguredPipeline
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.step import Step
-from curvote.pipeline.store.artifacts import write_json
 
-FORMAT: Final = 2  # 1 had neither a format nor a sequence number
-_INDEX_VERSION: Final = 2  # `user_version` below
-_SCHEMA: Final = """
-PRAGMA user_version = 2;
-CREATE TABLE state (stamp INTEGER, highest INTEGER NOT NULL);
-INSERT INTO state VALUES (NULL, 0);
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY, sequence INTEGER, pipeline TEXT, status TEXT, owner TEXT,
-    logged INTEGER, started TEXT, changed INTEGER, size INTEGER
-) WITHOUT ROWID;
-CREATE INDEX in_order ON runs (pipeline, sequence, id);
-CREATE INDEX by_end ON runs (pipeline, status, sequence, id);
-CREATE INDEX by_status ON runs (status, logged);
-CREATE TABLE planned (
-    pipeline TEXT, stage TEXT, cell TEXT, key TEXT, sequence INTEGER, id TEXT,
-    PRIMARY KEY (pipeline, stage, cell)
-) WITHOUT ROWID;
-CREATE INDEX by_start ON runs (started);
-CREATE TABLE used (
-    stage TEXT, key TEXT, started TEXT, PRIMARY KEY (stage, key)
-) WITHOUT ROWID;
-CREATE TABLE counts (
-    pipeline TEXT, replicates INTEGER, PRIMARY KEY (pipeline, replicates)
-) WITHOUT ROWID;
-CREATE TABLE releases (
-    protocol TEXT, stage TEXT, key TEXT, reused INTEGER, id TEXT,
-    PRIMARY KEY (protocol, stage, key, reused, id)
-) WITHOUT ROWID;
-"""
-_INSERT_PLANNED: Final = """
-INSERT INTO planned VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
-SET key = excluded.key, sequence = excluded.sequence, id = excluded.id
-WHERE (excluded.sequence, excluded.id) >= (sequence, id)
-"""
-_INSERT_USED: Final = """
-INSERT INTO used VALUES (?, ?, ?) ON CONFLICT DO UPDATE
-SET started = max(started, excluded.started)
-"""
+if TYPE_CHECKING:
+    from curvote.pipeline.config.file import ConfiguredPipeline
+    from curvote.pipeline.config.project import Project
+    from curvote.pipeline.plan.step import Step
+
+FORMAT: Final = 3  # 1, without a sequence number, and 2 were a JSON file for each run
+_JSON_FORMAT: Final = 2
 _REQUIRED_KEYS: Final = frozenset(
     {"id", "pipeline", "started", "config", "steps", "status"}
 )
-Content = dict[str, Any]
-Stamp = tuple[int, int]
-T = TypeVar("T")
+# `released_by` is the protocol of a run that releases about records which are here;
+# `stamp` is that of the folder of JSON files when it was last taken over.
+_SCHEMA: Final = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, pipeline TEXT NOT NULL,
+    status TEXT NOT NULL, owner TEXT NOT NULL, started TEXT NOT NULL, finished TEXT,
+    mlflow_run TEXT, why TEXT NOT NULL, overrides TEXT NOT NULL, config TEXT NOT NULL,
+    replicates INTEGER, released_by TEXT
+);
+CREATE INDEX in_order ON runs (pipeline, sequence, id);
+CREATE INDEX by_end ON runs (pipeline, status, sequence, id);
+CREATE INDEX by_status ON runs (status, mlflow_run);
+CREATE TABLE steps (
+    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, number INTEGER NOT NULL,
+    stage TEXT NOT NULL, cell TEXT NOT NULL, key TEXT NOT NULL, action TEXT NOT NULL,
+    reason TEXT NOT NULL, earlier TEXT, PRIMARY KEY (run, number)
+) WITHOUT ROWID;
+CREATE TABLE headlines (
+    run TEXT PRIMARY KEY REFERENCES runs ON DELETE CASCADE, main TEXT NOT NULL,
+    stages TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE taken_over (stamp INTEGER NOT NULL);
+"""
 
 
-def records_folder(project: Project) -> Path:
-    """Return the folder of the records."""
-    return project.state / "runs"
+class RecordsFile(DurableFile):
+    """The file of records: every run asks it often, so that only `doctor` reads all."""
+
+    def _is_sound(self, db: sqlite3.Connection, _: Path) -> bool:
+        return True
 
 
-def index_path(project: Project) -> Path:
-    """Return the path of the index."""
-    return project.state / "runs.sqlite"
+RECORDS: Final = RecordsFile(
+    kind="record of runs",
+    record="what ran here, and what was released",
+    application=0x43565252,
+    version=FORMAT,
+    schema=_SCHEMA,
+    journal="DELETE",
+)
 
 
-def query_index(
-    project: Project,
-    question: Callable[[sqlite3.Connection], T],
-    written: tuple[int | None, Path] | None = None,
-) -> T:
-    """Return the answer of the updated index; a failing one is rebuilt.
+def records_path(project: Project) -> Path:
+    """Return the path of the records."""
+    return project.state / "records.sqlite"
 
-    Where none can be written, the disk full or read-only, it is made in memory.
-    ``written`` is the stamp before our own change, and the only file that changed.
+
+def earlier_files(project: Project) -> list[Path]:
+    """Return the JSON files in which earlier versions kept records, sorted."""
+    return sorted((project.state / "runs").glob("[!.]*.json"))
+
+
+@contextmanager
+def _opened(project: Project, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
+    """Yield the records; where nothing can be written, they are read all the same.
+
+    UserError: they are damaged, of a newer curvote, or to be written and cannot be.
     """
-    path = index_path(project)
-    for _ in range(2):
-        try:
-            return _query_updated(path, records_folder(project), question, written)
-        except sqlite3.DatabaseError:
-            drop_index(project)
-    return _query_updated(":memory:", records_folder(project), question, None)
+    path = records_path(project)
+    with (
+        RECORDS.errors(path),
+        closing(_connect(project, path, writing=writing)) as db,
+        RECORDS.transaction(db, path, "IMMEDIATE" if writing else "DEFERRED"),
+    ):
+        yield db
 
 
-def _query_updated(
-    path: Path | str,
-    folder: Path,
-    question: Callable[[sqlite3.Connection], T],
-    written: tuple[int | None, Path] | None,
-) -> T:
-    with closing(_open_index(path)) as db, db:
-        _update_index(db, folder, written)
-        return question(db)
+def _connect(project: Project, path: Path, *, writing: bool) -> sqlite3.Connection:
+    if writing or path.exists() or (project.state / "runs").is_dir():
+        with ExitStack() as stack:
+            try:
+                db = stack.enter_context(closing(RECORDS.connect(path)))
+                _take_over(project, db)
+            except (UserError, sqlite3.OperationalError):
+                if writing:
+                    raise
+            else:
+                stack.pop_all()
+                return db
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    memory.executescript(_SCHEMA)
+    if path.exists():  # a damaged one is refused once more
+        with closing(RECORDS.connect(path)) as there:
+            there.backup(memory)
+    _take_over(project, memory)
+    return memory
 
 
-def _open_index(path: Path | str) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=60.0)
-    try:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            db.executescript(_SCHEMA)
-        elif version != _INDEX_VERSION:
-            raise sqlite3.DatabaseError("an index of another version")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def index_state(db: sqlite3.Connection) -> tuple[int, int | None]:
-    """Return the highest sequence number, and the folder's stamp in the index."""
-    stamp, highest = db.execute("SELECT stamp, highest FROM state").fetchone()
-    return highest, stamp
-
-
-def _update_index(
-    db: sqlite3.Connection, folder: Path, written: tuple[int | None, Path] | None
-) -> None:
-    """Enter the records that changed since the index was last updated."""
-    stamp = folder.stat().st_mtime_ns
-    _, indexed_stamp = index_state(db)
-    if indexed_stamp == stamp and not written:
+def _take_over(project: Project, db: sqlite3.Connection) -> None:
+    """Enter the runs of JSON files that are not there yet, if the folder changed."""
+    folder = project.state / "runs"
+    if not folder.is_dir():
         return
-    if written and indexed_stamp == written[0] is not None:
-        changed = [written[1]]
-    else:
-        changed = _changed_files(db, folder)
-    for path in changed:
-        content = parse_record(path)
-        if content is not None:
-            _index_record(db, content, _file_stamp(path))
-    db.execute("UPDATE state SET stamp = ?", (stamp,))
+    stamp = folder.stat().st_mtime_ns
+    if db.execute("SELECT stamp FROM taken_over").fetchone() == (stamp,):
+        return
+    with RECORDS.transaction(db, records_path(project), "IMMEDIATE"):
+        ids = {run for (run,) in db.execute("SELECT id FROM runs")}
+        for path in earlier_files(project):
+            content = parse_record(path) if path.stem not in ids else None
+            if content is not None:
+                _enter(db, _from_content(content))
+        db.execute("DELETE FROM taken_over")
+        db.execute("INSERT INTO taken_over VALUES (?)", (stamp,))
 
 
-def _changed_files(db: sqlite3.Connection, folder: Path) -> list[Path]:
-    """Return the files that differ from the index; drop removed ones."""
-    query = "SELECT id, changed, size FROM runs"
-    indexed = {name: (when, size) for name, when, size in db.execute(query)}
-    present = {path.stem: path for path in sorted(folder.glob("[!.]*.json"))}
-    removed = [(name,) for name in indexed.keys() - present.keys()]
-    db.executemany("DELETE FROM runs WHERE id = ?", removed)
-    db.executemany("DELETE FROM releases WHERE id = ?", removed)
-    return [p for name, p in present.items() if indexed.get(name) != _file_stamp(p)]
+def parse_record(path: Path) -> dict[str, Any] | None:
+    """Return the record in a JSON file of an earlier version; None: it is unreadable.
 
-
-def _file_stamp(path: Path) -> Stamp:
-    stat_result = path.stat()
-    return stat_result.st_mtime_ns, stat_result.st_size
-
-
-def _index_record(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
-    run, order, pipeline = (content[n] for n in ("id", "sequence", "pipeline"))
-    state = content["status"], content["owner"], content["mlflow_run"] is not None
-    row = (run, order, pipeline, *state, content["started"], *stamp)
-    db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    steps = content["steps"]
-    cells = ((s["stage"], str(Cell.from_mapping(s["cell"])), s["key"]) for s in steps)
-    db.executemany(_INSERT_PLANNED, ((pipeline, *cell, order, run) for cell in cells))
-    used = ((s["stage"], s["key"], content["started"]) for s in steps)
-    db.executemany(_INSERT_USED, used)
-    db.execute("UPDATE state SET highest = max(highest, ?)", (order,))
-    db.execute("DELETE FROM releases WHERE id = ?", (run,))
-    config = content["config"]
-    if "replicates" in config:  # a run that could not be planned has none
-        counts = pipeline, config["replicates"]
-        db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
-    if config.get("mode") == "production" and not config.get("intake"):
-        name = str(config.get("protocol"))
-        insert = "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)"
-        for s in steps:
-            reused = bool(s["action"] == "reuse")
-            db.execute(insert, (name, s["stage"], s["key"], reused, run))
-
-
-def drop_index(project: Project) -> None:
-    """Drop the index; the next query rebuilds it from the records."""
-    index = index_path(project)
-    # A journal that is left would be played back into the new one.
-    for path in (index, *journal_paths(index)):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def parse_record(path: Path) -> Content | None:
-    """Return the record in a file, in today's form; None: it is unreadable."""
+    One that a newer curvote wrote is a UserError.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if not isinstance(content, dict) or not content.keys() >= _REQUIRED_KEYS:
         return None
-    if content.get("format", 1) > FORMAT:
+    if content.get("format", 1) > _JSON_FORMAT:
         raise UserError(
             f"{path}: a newer curvote wrote this record (format {content['format']},"
-            f" this one reads up to {FORMAT}); update curvote."
+            f" this one reads up to {_JSON_FORMAT}); update curvote."
         )
-    return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **content}
-
-
-def write_record(project: Project, content: Mapping[str, Any]) -> Content:
-    """Write a record atomically and return it; a new one gets its number.
-
-    New is what has sequence 0 and an id that is not there yet.
-    """
-    private_folder(project.state)
-    folder = records_folder(project)
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{content['id']}.json"
-    record = {"format": FORMAT, **content}
-    with _records_locked(folder):
-        highest, stamp = query_index(project, index_state)
-        if not record["sequence"] and not path.exists():
-            record["sequence"] = highest + 1
-        write_json(path, record)
-        query_index(project, lambda _: None, (stamp, path))
-    return record
-
-
-def read_record(project: Project, run: str) -> Content | None:
-    """Return the record of a run; None: there is no readable one.
-
-    One that a newer curvote wrote is a UserError.
-    """
-    return parse_record(records_folder(project) / f"{run}.json")
-
-
-def run_ids(
-    project: Project, pipeline: str | None = None, status: str | None = None
-) -> list[str]:
-    """Return the ids of runs, oldest first."""
-    wanted = "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
-    return _query_ids(project, f"{wanted} ORDER BY sequence, id", pipeline, status)
-
-
-def newest_ids(
-    project: Project, pipeline: str, status: str | None = None, count: int = 1
-) -> list[str]:
-    """Return the ids of the latest runs of a pipeline, oldest first."""
-    condition = "pipeline = ?1 AND status = ?2" if status else "pipeline = ?1"
-    order = f"{condition} ORDER BY sequence DESC, id DESC LIMIT ?3"
-    return _query_ids(project, order, pipeline, status, count)[::-1]
-
-
-def previous_id(project: Project, run: str) -> str | None:
-    """Return the id of the pipeline's run before this one."""
-    ids = _query_ids(
-        project,
-        "(pipeline, sequence, id) < (SELECT pipeline, sequence, id FROM runs"
-        " WHERE id = ?1) AND pipeline = (SELECT pipeline FROM runs WHERE id = ?1)"
-        " ORDER BY sequence DESC, id DESC LIMIT 1",
-        run,
-    )
-    return ids[0] if ids else None
-
-
-def count_streak(
-    project: Project, pipeline: str, statuses: Sequence[str], until: Sequence[str]
-) -> int:
-    """Return how many runs ended in ``statuses`` since one in ``until``."""
-    considered = [*statuses, *until]
-    rows = _query_rows(
-        project,
-        f"SELECT status FROM runs WHERE pipeline = ? AND status IN"  # noqa: S608 - marks
-        f" ({', '.join('?' * len(considered))}) ORDER BY sequence DESC, id DESC",
-        pipeline,
-        *considered,
-    )
-    return sum(1 for _ in takewhile(lambda row: row[0] in statuses, rows))
-
-
-def blocked_ids(project: Project, pipeline: str) -> list[str]:
-    """Return the ids of waiting runs after the last completed one."""
-    return _query_ids(
-        project,
-        "pipeline = ?1 AND status = 'blocked' AND (sequence, id) > (SELECT"
-        " coalesce(max(sequence), -1), coalesce(max(id), '') FROM runs"
-        " WHERE pipeline = ?1 AND status = 'completed')",
-        pipeline,
-    )
-
-
-def unlogged_ids(project: Project) -> list[str]:
-    """Return the ids of completed runs that MLflow does not have, oldest first."""
-    unlogged = "status = 'completed' AND logged = 0 ORDER BY sequence, id"
-    return _query_ids(project, unlogged)
-
-
-def last_logged_pipeline(project: Project) -> str | None:
-    """Return the pipeline of the latest run that MLflow has."""
-    query = "SELECT pipeline FROM runs WHERE logged ORDER BY sequence DESC, id DESC"
-    rows = _query_rows(project, f"{query} LIMIT 1")
-    return rows[0][0] if rows else None
-
-
-def pipeline_names(project: Project) -> list[str]:
-    """Return the sorted names of the pipelines that ran in this project."""
-    query = "SELECT DISTINCT pipeline FROM runs ORDER BY pipeline"
-    return [name for (name,) in _query_rows(project, query)]
-
-
-def ids_before(project: Project, moment: str) -> list[str]:
-    """Return the ids of runs that started before an ISO moment, oldest first."""
-    return _query_ids(project, "started < ?1 ORDER BY sequence, id", moment)
-
-
-def steps_used_since(project: Project, moment: str) -> set[tuple[str, str]]:
-    """Return (stage, key) of steps planned by runs since an ISO moment."""
-    query = "SELECT stage, key FROM used WHERE started >= ?"
-    return {(stage, key) for stage, key in _query_rows(project, query, moment)}
-
-
-def unfinished_runs(project: Project) -> list[tuple[str, str]]:
-    """Return (id, owner) of the runs that have not said how they ended."""
-    return _query_rows(project, "SELECT id, owner FROM runs WHERE status = 'running'")
-
-
-def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
-    """Return the key that each (stage, cell) had when it was last planned."""
-    query = "SELECT stage, cell, key FROM planned WHERE pipeline = ?"
-    rows = _query_rows(project, query, pipeline)
-    return {(stage, cell): key for stage, cell, key in rows}
-
-
-def replicate_counts(project: Project, pipeline: str) -> list[int]:
-    """Return the numbers of replicates that a pipeline ever had."""
-    query = "SELECT replicates FROM counts WHERE pipeline = ? ORDER BY replicates"
-    return [count for (count,) in _query_rows(project, query, pipeline)]
-
-
-def released_steps(project: Project) -> list[tuple[str, str, str, str]]:
-    """Return (protocol, stage, key, run) of steps released in production.
-
-    Each (protocol, stage, key) stands here once, with the latest run that tells of it.
-    Rounds of envelopes do not count: nothing of theirs is drawn here.
-    """
-    return _query_rows(
-        project,
-        "SELECT protocol, stage, key, max(id) FROM releases JOIN runs USING (id)"
-        " WHERE reused OR status IN ('completed', 'partial')"
-        " GROUP BY protocol, stage, key ORDER BY max(id)",
-    )
-
-
-def _query_ids(project: Project, where: str, *values: object) -> list[str]:
-    rows = _query_rows(project, f"SELECT id FROM runs WHERE {where}", *values)  # noqa: S608
-    return [name for (name,) in rows]
-
-
-def _query_rows(project: Project, question: str, *values: object) -> list[Any]:
-    folder = records_folder(project)
-    if not folder.is_dir():
-        return []
-    with _records_locked(folder):
-        return query_index(project, lambda db: db.execute(question, values).fetchall())
-
-
-@contextmanager
-def _records_locked(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-_LOCKS: dict[str, IO[bytes]] = {}  # of the runs of this process, by their ids
-_MAX_RUNS_BACK = 10**9  # runs; no project has more, and no database counts further
+    return content
 
 
 @dataclass(frozen=True)
@@ -417,6 +188,282 @@ class RunRecord:
         return [(Cell.from_mapping(step["cell"]), step["key"]) for step in stage_steps]
 
 
+_STEP_KEYS: Final = ("stage", "cell", "key", "action", "reason", "earlier")
+_COLUMNS: Final = tuple(f.name for f in fields(RunRecord) if f.name != "steps")
+_SELECT_RUNS: Final = f"SELECT {', '.join(_COLUMNS)} FROM runs WHERE "  # noqa: S608
+_SELECT_STEPS: Final = (
+    f"SELECT {', '.join(_STEP_KEYS)} FROM steps WHERE run = ? ORDER BY number"  # noqa: S608
+)
+_LATEST: Final = (
+    "(?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR status = ?2)"
+    " ORDER BY sequence DESC, id DESC LIMIT ?3"
+)
+_SELECT_IDS: Final = f"SELECT id FROM runs WHERE {_LATEST}"  # noqa: S608
+
+
+def _enter(db: sqlite3.Connection, record: RunRecord) -> None:
+    """Enter a run, or its new state, with its steps."""
+    config, release = record.config, None
+    if config.get("mode") == "production" and not config.get("intake"):
+        release = str(config.get("protocol"))
+    values = {name: getattr(record, name) for name in _COLUMNS} | {
+        "overrides": json.dumps(record.overrides),
+        "config": json.dumps(config, allow_nan=False),
+        "replicates": config.get("replicates"),
+        "released_by": release,
+    }
+    changes = ", ".join(f"{name} = excluded.{name}" for name in values)
+    db.execute(
+        f"INSERT INTO runs ({', '.join(values)}) VALUES"  # noqa: S608 - names and marks
+        f" ({', '.join('?' * len(values))}) ON CONFLICT (id) DO UPDATE SET {changes}",
+        tuple(values.values()),
+    )
+    db.execute("DELETE FROM steps WHERE run = ?", (record.id,))
+    for number, step in enumerate(record.steps):
+        entry = step | {"cell": json.dumps(step["cell"])}
+        row = record.id, number, *map(entry.get, _STEP_KEYS)
+        db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _from_content(content: dict[str, Any]) -> RunRecord:
+    """Return the record that a JSON file of an earlier version holds."""
+    named = {field.name for field in fields(RunRecord)}
+    values = {name: value for name, value in content.items() if name in named}
+    return RunRecord(**{"overrides": []} | values)
+
+
+def _records(db: sqlite3.Connection, where: str, *values: object) -> list[RunRecord]:
+    """Return the records of the runs of a condition, in its order."""
+    run_records = []
+    for row in db.execute(_SELECT_RUNS + where, values).fetchall():
+        content = dict(zip(_COLUMNS, row, strict=True))
+        steps = []
+        for entry in db.execute(_SELECT_STEPS, (content["id"],)):
+            step = dict(zip(_STEP_KEYS, entry, strict=True))
+            step["cell"] = json.loads(step["cell"])
+            if step["earlier"] is None:
+                del step["earlier"]
+            steps.append(step)
+        content |= {name: json.loads(content[name]) for name in ("overrides", "config")}
+        run_records.append(RunRecord(**content, steps=steps))
+    return run_records
+
+
+def _rows(project: Project, query: str, *values: object) -> list[Any]:
+    with _opened(project) as db:
+        return db.execute(query, values).fetchall()
+
+
+def run_ids(
+    project: Project,
+    pipeline: str | None = None,
+    status: str | None = None,
+    last: int | None = None,
+) -> list[str]:
+    """Return the ids of runs, all or the latest ones, oldest first."""
+    count = -1 if last is None else last
+    rows = _rows(project, _SELECT_IDS, pipeline, status, count)
+    return [run for (run,) in reversed(rows)]
+
+
+def load_records(
+    project: Project,
+    pipeline: str | None = None,
+    status: str | None = None,
+    last: int | None = None,
+) -> list[RunRecord]:
+    """Return the records of runs, all or the latest ones, oldest first."""
+    count = -1 if last is None else last
+    with _opened(project) as db:
+        return _records(db, _LATEST, pipeline, status, count)[::-1]
+
+
+def load_record(project: Project, run: str) -> RunRecord | None:
+    """Return the record of a run; None: there is none."""
+    with _opened(project) as db:
+        return next(iter(_records(db, "id = ?", run)), None)
+
+
+def latest_run(project: Project, pipeline: str) -> RunRecord | None:
+    """Return the latest run of a pipeline, however it ended."""
+    return next(iter(load_records(project, pipeline, last=1)), None)
+
+
+def save_record(project: Project, record: RunRecord) -> RunRecord:
+    """Store a record and return it; it replaces an earlier state of the same run.
+
+    A new one gets its number: one with sequence 0 and an id that is not there yet.
+    """
+    private_folder(project.state)
+    with _opened(project, writing=True) as db:
+        row = db.execute("SELECT 1 FROM runs WHERE id = ?", (record.id,)).fetchone()
+        if not record.sequence and not row:
+            (highest,) = db.execute("SELECT max(sequence) FROM runs").fetchone()
+            record = replace(record, sequence=(highest or 0) + 1)
+        _enter(db, record)
+    return record
+
+
+def delete_records(project: Project, runs: Sequence[str]) -> None:
+    """Delete the records of runs, and their JSON files of earlier versions."""
+    with _opened(project, writing=True) as db:
+        db.executemany("DELETE FROM runs WHERE id = ?", ((run,) for run in runs))
+    for run in runs:
+        (project.state / "runs" / f"{run}.json").unlink(missing_ok=True)
+
+
+def previous_run(project: Project, record: RunRecord) -> RunRecord | None:
+    """Return the pipeline's run before this one."""
+    before = "pipeline = ? AND (sequence, id) < (?, ?) ORDER BY sequence DESC, id DESC"
+    place = record.pipeline, record.sequence, record.id
+    with _opened(project) as db:
+        return next(iter(_records(db, f"{before} LIMIT 1", *place)), None)
+
+
+def count_streak(
+    project: Project, pipeline: str, statuses: Sequence[str], until: Sequence[str]
+) -> int:
+    """Return how many runs ended in ``statuses`` since one in ``until``."""
+    query = "SELECT status FROM runs WHERE pipeline = ? ORDER BY sequence DESC, id DESC"
+    ends = [end for (end,) in _rows(project, query, pipeline)]
+    considered = (end for end in ends if end in {*statuses, *until})
+    return sum(1 for _ in takewhile(lambda end: end in statuses, considered))
+
+
+def blocked_ids(project: Project, pipeline: str) -> list[str]:
+    """Return the ids of waiting runs after the last completed one."""
+    rows = _rows(
+        project,
+        "SELECT id FROM runs WHERE pipeline = ?1 AND status = 'blocked' AND"
+        " (sequence, id) > (SELECT coalesce(max(sequence), -1), coalesce(max(id), '')"
+        " FROM runs WHERE pipeline = ?1 AND status = 'completed')",
+        pipeline,
+    )
+    return [run for (run,) in rows]
+
+
+def unlogged_runs(project: Project) -> list[RunRecord]:
+    """Return the completed runs that MLflow does not have, oldest first."""
+    unlogged = "status = 'completed' AND mlflow_run IS NULL ORDER BY sequence, id"
+    with _opened(project) as db:
+        return _records(db, unlogged)
+
+
+def last_logged_pipeline(project: Project) -> str | None:
+    """Return the pipeline of the latest run that MLflow has."""
+    rows = _rows(
+        project,
+        "SELECT pipeline FROM runs WHERE mlflow_run IS NOT NULL"
+        " ORDER BY sequence DESC, id DESC LIMIT 1",
+    )
+    return rows[0][0] if rows else None
+
+
+def check_records(project: Project) -> int:
+    """Return how many records there are, after reading the whole file.
+
+    UserError: it is damaged.
+    """
+    path = records_path(project)
+    with _opened(project) as db:
+        if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            raise RECORDS.damaged_error(path)
+        return len(_records(db, "TRUE"))
+
+
+def pipeline_names(project: Project) -> list[str]:
+    """Return the sorted names of the pipelines that ran in this project."""
+    query = "SELECT DISTINCT pipeline FROM runs ORDER BY pipeline"
+    return [name for (name,) in _rows(project, query)]
+
+
+def ids_before(project: Project, moment: str) -> list[str]:
+    """Return the ids of runs that started before an ISO moment, oldest first."""
+    query = "SELECT id FROM runs WHERE started < ? ORDER BY sequence, id"
+    return [run for (run,) in _rows(project, query, moment)]
+
+
+def record_bytes(project: Project, runs: Iterable[str]) -> int:
+    """Return what the records of runs take, in bytes of their text."""
+    query = (
+        "SELECT length(config) + coalesce((SELECT sum(length(stage) + length(cell) +"
+        " length(key) + length(reason)) FROM steps WHERE run = id), 0) FROM runs"
+        " WHERE id = ?"
+    )
+    with _opened(project) as db:
+        return sum(size for run in runs for (size,) in db.execute(query, (run,)))
+
+
+def steps_used_since(project: Project, moment: str) -> set[tuple[str, str]]:
+    """Return (stage, key) of steps planned by runs since an ISO moment."""
+    query = "SELECT stage, key FROM steps JOIN runs ON run = id WHERE started >= ?"
+    return {(stage, key) for stage, key in _rows(project, query, moment)}
+
+
+def unfinished_runs(project: Project) -> list[tuple[str, str]]:
+    """Return (id, owner) of the runs that have not said how they ended."""
+    return _rows(project, "SELECT id, owner FROM runs WHERE status = 'running'")
+
+
+def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
+    """Return the key that each (stage, cell) had when it was last planned."""
+    rows = _rows(
+        project,
+        "SELECT stage, cell, key, max(printf('%012d', sequence) || run) AS place"
+        " FROM steps JOIN runs ON run = id WHERE pipeline = ?"
+        " GROUP BY stage, cell ORDER BY place",
+        pipeline,
+    )
+    return {
+        (stage, str(Cell.from_mapping(json.loads(cell)))): key
+        for stage, cell, key, _ in rows
+    }
+
+
+def replicate_counts(project: Project, pipeline: str) -> list[int]:
+    """Return the numbers of replicates that a pipeline's runs had."""
+    query = "SELECT DISTINCT replicates FROM runs WHERE pipeline = ? ORDER BY 1"
+    rows = _rows(project, query, pipeline)
+    return [count for (count,) in rows if count is not None]
+
+
+def released_steps(project: Project) -> list[tuple[str, str, str, str]]:
+    """Return (protocol, stage, key, run) of steps released in production.
+
+    Each (protocol, stage, key) stands here once, with the latest run that tells of it.
+    Rounds of envelopes do not count: nothing of theirs is drawn here.
+    """
+    return _rows(
+        project,
+        "SELECT released_by, stage, key, max(run) FROM runs JOIN steps ON run = id"
+        " WHERE released_by IS NOT NULL AND"
+        " (action = 'reuse' OR status IN ('completed', 'partial'))"
+        " GROUP BY released_by, stage, key ORDER BY max(run)",
+    )
+
+
+def headline(project: Project, run: str) -> tuple[str, list[str]] | None:
+    """Return a run's main number as its page says it, and the stages that score.
+
+    None: nobody has told it yet.
+    """
+    query = "SELECT main, stages FROM headlines WHERE run = ?"
+    return next(
+        ((main, json.loads(text)) for main, text in _rows(project, query, run)), None
+    )
+
+
+def keep_headline(project: Project, run: str, main: str, stages: list[str]) -> None:
+    """Keep a run's main number beside its record."""
+    with _opened(project, writing=True) as db:
+        row = run, main, json.dumps(stages)
+        db.execute("INSERT OR REPLACE INTO headlines VALUES (?, ?, ?)", row)
+
+
+_LOCKS: dict[str, IO[bytes]] = {}  # of the runs of this process, by their ids
+_MAX_BACK = 10**9  # runs; no project has more, and no database counts further
+
+
 def record_start(
     project: Project, configured: ConfiguredPipeline, steps: Iterable[Step], owner: str
 ) -> RunRecord:
@@ -438,7 +485,7 @@ def record_refusal(project: Project, pipeline: str, why: str, owner: str) -> Run
 
 def _new_record(project: Project, pipeline: str, owner: str) -> RunRecord:
     started = datetime.now(UTC)
-    while read_record(project, _run_id(started)):  # a clock may strike twice
+    while load_record(project, _run_id(started)):  # a clock may strike twice
         started += timedelta(microseconds=1)
     moment = started.isoformat(timespec="seconds")
     return RunRecord(_run_id(started), pipeline, moment, [], {}, [], owner=owner)
@@ -511,39 +558,6 @@ def _lock_path(project: Project, run: str) -> Path:
     return project.state / "running" / run
 
 
-def save_record(project: Project, record: RunRecord) -> RunRecord:
-    """Store a record; it replaces an earlier state of the same run."""
-    return _from_content(write_record(project, asdict(record)))
-
-
-def load_record(project: Project, run: str) -> RunRecord | None:
-    """Return the record of a run; None: there is no readable one."""
-    content = read_record(project, run)
-    return _from_content(content) if content else None
-
-
-def load_records(project: Project, pipeline: str | None = None) -> list[RunRecord]:
-    """Return all records, oldest first, after reading each file."""
-    return read_records(project, lambda: run_ids(project, pipeline))
-
-
-def read_records(
-    project: Project, find_ids: Callable[[], list[str]]
-) -> list[RunRecord]:
-    """Return the records of ids that the index finds; unreadable ones are left out."""
-    loaded_records = [load_record(project, run) for run in find_ids()]
-    if None in loaded_records:  # damaged in its place since it was entered
-        drop_index(project)
-        loaded_records = [load_record(project, run) for run in find_ids()]
-    return [record for record in loaded_records if record]
-
-
-def latest_run(project: Project, pipeline: str) -> RunRecord | None:
-    """Return the latest run of a pipeline, however it ended."""
-    runs = read_records(project, lambda: newest_ids(project, pipeline))
-    return runs[-1] if runs else None
-
-
 def completed_run(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
     """Return the latest completed run of a pipeline, or the named one.
 
@@ -552,12 +566,10 @@ def completed_run(project: Project, pipeline: str, run: str | None = None) -> Ru
     name, tilde, back = (run or "").partition("~")
     if tilde and name == pipeline and back.isdecimal():
         return earlier_run(project, pipeline, int(back))
-    named = load_record(project, run) if run and run == Path(run).name else None
+    named = load_record(project, run) if run else None
     if named and (named.pipeline, named.status) == (pipeline, "completed"):
         return named
-    count = 5 if run else 1
-    wanted = pipeline, "completed", count
-    done = read_records(project, lambda: newest_ids(project, *wanted))
+    done = load_records(project, pipeline, "completed", 5 if run else 1)
     if not done:
         message = f"{pipeline} has no completed run; `curvote run {pipeline}` first."
         raise UserError(message)
@@ -569,10 +581,8 @@ def completed_run(project: Project, pipeline: str, run: str | None = None) -> Ru
 
 def earlier_run(project: Project, pipeline: str, count: int) -> RunRecord:
     """Return the completed run ``count`` before the latest; UserError: none."""
-    steps_back = min(count, _MAX_RUNS_BACK)
-    wanted = pipeline, "completed", steps_back + 1
-    done = read_records(project, lambda: newest_ids(project, *wanted))
-    if len(done) > steps_back:
+    done = load_records(project, pipeline, "completed", min(count, _MAX_BACK) + 1)
+    if len(done) > count:
         return done[0]
     if not done:
         return completed_run(project, pipeline)  # says what there is not
@@ -580,12 +590,3 @@ def earlier_run(project: Project, pipeline: str, count: int) -> RunRecord:
         f"{pipeline} has {len(done)} completed runs: {pipeline}~{len(done) - 1} is the"
         f" first; `curvote runs {pipeline}` lists them."
     )
-
-
-def unlogged_runs(project: Project) -> list[RunRecord]:
-    """Return the completed runs that MLflow does not have, oldest first."""
-    return read_records(project, lambda: unlogged_ids(project))
-
-
-def _from_content(content: dict[str, Any]) -> RunRecord:
-    return RunRecord(**{field.name: content[field.name] for field in fields(RunRecord)})

@@ -13,6 +13,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan import step as plan_step
 from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.run.planner import Selection
 from curvote.pipeline.run.results import (
@@ -21,7 +22,6 @@ from curvote.pipeline.run.results import (
     find_artifact,
     mean_scores,
 )
-from curvote.pipeline.store import artifacts
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, artifact
 from curvote.pipeline.store.records import completed_run
 from tests import plain
@@ -248,7 +248,7 @@ def test_a_copied_project_is_read_once_and_reused(
         os.utime(path, ns=(later, later))
     read: list[Path] = []
     monkeypatch.setattr(
-        artifacts, "file_digest", lambda p: read.append(p) or file_digest(p)
+        plan_step, "file_digest", lambda p: read.append(p) or file_digest(p)
     )
     assert not plain.plan(done).steps_to_run()
     assert {path.parent.parent.name for path in read} == set(EVERY)

@@ -37,7 +37,7 @@ def _ledger_and_releases(project: Project) -> None:
 
 def _but_the_copy(project: Project) -> None:
     _ledger_and_releases(project)
-    shutil.rmtree(project.state / "runs")
+    records.records_path(project).unlink()
 
 
 def _but_the_records(project: Project) -> None:
@@ -85,7 +85,7 @@ def test_an_older_ledger_is_found_by_each_trace_alone(
         if kept != "releases.jsonl":
             evidence.copy_path(project).unlink()
         if kept != "runs":
-            shutil.rmtree(project.state / "runs")
+            records.records_path(project).unlink()
         assert "Put the newest ledger back" in refused(project)
         restore(town, now)
 

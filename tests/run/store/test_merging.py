@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from curvote.base.errors import InternalError
 from curvote.chain.stage import SHARED, TEXT, VECTOR, Place, Table
-from curvote.pipeline.store import tables
+from curvote.pipeline.store import parquet, tables
 from curvote.pipeline.store.arrow import to_arrow
-from curvote.pipeline.store.tables import Batch, merge_blocks
+from curvote.pipeline.store.parquet import Batch, merge_blocks
 
 SHARD = 8
 TABLE = Table("t", {"name": TEXT, "x": VECTOR, "colour": ("red", "blue")}, shared=True)
@@ -80,7 +80,7 @@ def test_a_row_group_holds_whole_repetitions_or_a_shard_of_one(
     sizes: list[int],
 ) -> None:
     """Never more than a shard; what fits beside others stands beside them."""
-    found = list(tables.group_batches(cut(sizes, [1] * len(sizes))))
+    found = list(parquet.group_batches(cut(sizes, [1] * len(sizes))))
     every = [sum(len(part) for _, part in group) for group in found]
     assert sum(every) == sum(sizes)
     assert max(every) <= SHARD

@@ -17,7 +17,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence
 from curvote.pipeline.release.ledger_report import ledger_problems
 from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.run.run_object import project_status
+from curvote.pipeline.run.history import project_status
 from curvote.pipeline.store import locations
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.garbage import RetentionLimits

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import tables
+from curvote.pipeline.store import parquet, tables
 from curvote.pipeline.store.artifacts import Artifact
 from tests import earlier
 
@@ -28,7 +28,7 @@ def test_only_the_columns_asked_for(
     encoded: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They alone are decoded, each once for all repetitions of a row group."""
-    tables.clear_cache()
+    parquet.clear_cache()
     read: list[list[str]] = []
     real = pq.ParquetFile.read_row_group
 
@@ -84,7 +84,7 @@ def test_shards_are_the_rows_in_order(
 
 def test_an_artifact_that_was_altered_is_read_anew(encoded: Artifact) -> None:
     """What was kept belongs to the file as it stood."""
-    tables.clear_cache()
+    parquet.clear_cache()
     before = encoded.columns("encoded", (0,), ["label"])["label"]
     path = encoded.path / "encoded.parquet"
     table = pq.read_table(path)
@@ -93,4 +93,4 @@ def test_an_artifact_that_was_altered_is_read_anew(encoded: Artifact) -> None:
     pq.write_table(table.set_column(at, table.field(at), [other]), path)
     after = Artifact(encoded.path).columns("encoded", (0,), ["label"])["label"]
     assert not np.array_equal(before, after)
-    tables.clear_cache()
+    parquet.clear_cache()

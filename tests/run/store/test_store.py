@@ -16,7 +16,7 @@ from curvote.chain.stage import SHARED
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import execution
 from curvote.pipeline.run.execution import execute_step
-from curvote.pipeline.run.run_object import project_status
+from curvote.pipeline.run.history import project_status
 from curvote.pipeline.store import artifacts as store
 from curvote.pipeline.store.arrow import to_arrow, to_columns
 from curvote.pipeline.store.artifacts import artifact

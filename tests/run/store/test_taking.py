@@ -18,7 +18,7 @@ from curvote.pipeline.store import tables
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.pipeline.store.artifacts import MANIFEST, Artifact
 from curvote.pipeline.store.growth import first_replicates
-from curvote.pipeline.store.tables import Batch, merge_blocks
+from curvote.pipeline.store.parquet import Batch, merge_blocks
 from tests.run.store.test_kinds import TABLE as KINDS
 from tests.run.store.test_kinds import columns
 from tests.run.store.test_merging import SIZES, cut

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from curvote.base import validate
 from curvote.base.errors import UserError
@@ -70,6 +69,8 @@ class Servers:
         Each server alone needs at least as large a radius; one of them gives 1/(m + 1)
         of the level at least. Between these ends the root is found in log r.
         """
+        from scipy.optimize import brentq
+
         alone_end = self.alone(np.log(level)).min()
         shared_end = self.alone(np.log(level / self.n.size)).min()
         ends = shared_end - 1e-9, alone_end + 1e-9  # rounding
