@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,9 @@ def analysis_document(analysis: Analysis) -> dict[str, Any]:
     """Return the analysis as plain JSON values."""
     described = analysis.ready.described
     last = list(analysis.advice.values())[-1]
+    rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for line in analysis.lines:
+        rows[line.deployment.free] += map(asdict, line.rows)
     return {
         "model": {
             "kind": described.kind,
@@ -46,17 +50,16 @@ def analysis_document(analysis: Analysis) -> dict[str, Any]:
             "evidence": weakest_evidence(analysis),
         },
         "records": analysis.ready.setting.n,
-        "floors": [row.as_json() for row in analysis.rows(free=True)],
-        "rows": [row.as_json() for row in analysis.rows(free=False)],
+        "floors": rows[True],
+        "rows": rows[False],
         "recommendation": last.as_json(),
     }
 
 
 def weakest_evidence(analysis: Analysis) -> str:
     """Return the weakest evidence among rows whose noise stands before the model."""
-    kinds = [
-        row.evidence for row in analysis.rows(free=False) if row.mechanism != OUTPUT
-    ]
+    rows = (line.row for line in analysis.lines if not line.deployment.free)
+    kinds = [row.evidence for row in rows if row.mechanism != OUTPUT]
     return max(kinds or ["exact"], key=EVIDENCE_RANK.__getitem__)
 
 
@@ -77,7 +80,15 @@ def print_analysis(analysis: Analysis) -> None:
         if line.deployment.mechanism == OUTPUT:
             words = f"{words} (clients run the model)"
         for row in line.rows:
-            table.add_row(*_row_cells(words, row, columns))
+            cells = []
+            for name in columns:
+                value = getattr(row, name)
+                text = "" if value is None else f"{value:.3f}"
+                if name == "agreement" and row.upper - row.lower > 5e-4:
+                    text = f"{text} [{row.lower:.3f}, {row.upper:.3f}]"
+                cells.append(text)
+            begin = words if row.group is None else f"  of them {row.group}"
+            table.add_row(f"{row.epsilon:g}", begin, *cells, row.evidence)
     make_console().print(table)
     for sentence in analysis_sentences(analysis):
         typer.echo(sentence)
@@ -85,35 +96,22 @@ def print_analysis(analysis: Analysis) -> None:
 
 def _displayed_lines(lines: Sequence[DeploymentRows]) -> Iterator[DeploymentRows]:
     """Yield the lines of the table: floors, then the best of each total."""
-    yield from (line for line in lines if line.free)
-    noised_lines = [line for line in lines if not line.free]
+    yield from (line for line in lines if line.deployment.free)
+    noised_lines = [line for line in lines if not line.deployment.free]
     for total in sorted({line.row.epsilon for line in noised_lines}):
-        lines_of_total = [line for line in noised_lines if line.row.epsilon == total]
-        best = sorted(lines_of_total, key=lambda line: -line.row.agreement)
+        of_total = [line for line in noised_lines if line.row.epsilon == total]
+        best = sorted(of_total, key=lambda line: -line.row.agreement)
         noised = [line for line in best if line.row.mechanism != OUTPUT]
         equal = [line for line in noised if is_equal_split(line.row)]
         displayed = [*noised[:DISPLAYED_DEPLOYMENTS], *equal[:1]]
         yield from (line for line in noised if line in displayed)
-        yield from (line for line in lines_of_total if line.row.mechanism == OUTPUT)
+        yield from (line for line in of_total if line.row.mechanism == OUTPUT)
 
 
 def is_equal_split(row: Row) -> bool:
     """Return whether every feature has the same epsilon, read raw."""
     shares = set((row.split or {}).values())
     return row.read == "raw" and len(shares) == 1
-
-
-def _row_cells(words: str, row: Row, columns: Sequence[str]) -> Iterator[str]:
-    """Yield the cells of a row."""
-    yield f"{row.epsilon:g}"
-    yield words if row.group is None else f"  of them {row.group}"
-    for name in columns:
-        value = getattr(row, name)
-        text = "" if value is None else f"{value:.3f}"
-        if name == "agreement" and row.upper - row.lower > 5e-4:
-            text = f"{text} [{row.lower:.3f}, {row.upper:.3f}]"
-        yield text
-    yield row.evidence
 
 
 def analysis_sentences(analysis: Analysis) -> Iterator[str]:
@@ -155,12 +153,15 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
         _draw_deployments(ax, analysis)
         styles = {"raw": "-", "decode": "--", "without": "-."}
         words = {"raw": "nothing sent", "decode": "nothing sent, decoded"}
-        for row in (line.row for line in analysis.lines if line.free):
+        for row in (line.row for line in analysis.lines if line.deployment.free):
             label = f"{words.get(row.read, 'trained without them')}: epsilon 0"
             ink: dict[str, Any] = {"color": style.GREEN, "zorder": 1, "lw": 1.2}
             ls = styles.get(row.read, ":")
             ax.axhline(row.agreement, label=label, ls=ls, **ink)
-        least = math.floor(10 * min(_agreements(analysis.lines)) - 0.5) / 10
+        least = (
+            math.floor(10 * min(line.row.agreement for line in analysis.lines) - 0.5)
+            / 10
+        )
         ax.set_ylim(max(0.0, least), 1.02)
         ax.set_ylabel("agreement with the answer without noise")
         ax.grid(axis="y")
@@ -182,7 +183,7 @@ def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
     from curvote.report import style
 
     faint: dict[str, Any] = {"color": style.UNUSED, "lw": 0.6, "alpha": 0.6}
-    noised_lines = [line for line in analysis.lines if not line.free]
+    noised_lines = [line for line in analysis.lines if not line.deployment.free]
     totals = sorted({line.row.epsilon for line in noised_lines})
     noised = [line for line in noised_lines if line.row.mechanism != OUTPUT]
     label = "every deployment that was looked at"
@@ -194,7 +195,13 @@ def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
         lines.sort(key=lambda line: line.row.epsilon)
         at = [line.row.epsilon for line in lines]
         marker = "." if len(at) == 1 else None
-        ax.plot(at, _agreements(lines), label=label, marker=marker, **faint)
+        ax.plot(
+            at,
+            [line.row.agreement for line in lines],
+            label=label,
+            marker=marker,
+            **faint,
+        )
         label = "_"
     equal = [line for line in noised if is_equal_split(line.row)]
     output = [line for line in noised_lines if line.row.mechanism == OUTPUT]
@@ -205,14 +212,9 @@ def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
     ):
         if lines:
             best = [
-                max(_agreements([line for line in lines if line.row.epsilon == total]))
+                max(x.row.agreement for x in lines if x.row.epsilon == total)
                 for total in totals
             ]
             ax.plot(totals, best, marker="o", ms=4, label=label, **ink)
     log_axis(ax, totals)
     ax.set_xlabel("total epsilon (smaller: more private)")
-
-
-def _agreements(lines: Sequence[DeploymentRows]) -> list[float]:
-    """Return the agreement of each line."""
-    return [line.row.agreement for line in lines]

@@ -79,6 +79,7 @@ def hist_boosting(data: str = "stroke", trees: int = 20) -> Any:
     return _fitted(HistGradientBoostingClassifier, data, max_iter=trees, random_state=1)
 
 
+@cache
 def network(data: str = "stroke", layers: tuple[int, ...] = (8, 8)) -> Any:
     """Return a small ReLU network, fitted to standardised columns: a pipeline."""
     from sklearn.neural_network import MLPClassifier

@@ -14,9 +14,7 @@ from curvote.mechanisms import make
 from curvote.systems.utility.method.engines.base import (
     Channel,
     Part,
-    check_bounds,
     make_channel,
-    withheld_channel,
 )
 from tests.noise import SEED
 
@@ -120,7 +118,7 @@ def test_withheld_features_cost_nothing():
     vector = make_channel("joint_box", epsilon=4, **split)
     assert [part.places for part in vector.parts] == [(0, 2)]
     assert vector.parts[0].mechanism.epsilon == 4
-    nothing = withheld_channel(BOUNDS, INSTEAD)
+    nothing = Channel([], BOUNDS, INSTEAD)
     point = np.tile(INSTEAD, (3, 1))
     assert np.array_equal(nothing.draw(VALUES, SeededEntropy(0)), point)
     assert nothing.law(VALUES).box(point, point) == pytest.approx(1)
@@ -177,11 +175,6 @@ def test_no_law_is_passed_on():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"split": [0.5, 0.6, 0.1]}, "add up to 1"),
-        ({"split": [1.5, -0.5, 0]}, "add up to 1"),
-        ({"split": [1.0]}, "3 sensitive features"),
-        ({"bounds": [[1, 0]] * 3}, "low < high"),
-        ({"bounds": [0, 1]}, "low < high"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"mechanism": "laplase"}, "Did you mean 'laplace'"),
@@ -198,8 +191,3 @@ def test_refusals(given, message):
     }
     with pytest.raises(UserError, match=message):
         make_channel(**(usual | given))
-
-
-def test_bounds_are_checked_alone():
-    """Pairs pass as floats."""
-    assert check_bounds([(0, 1), (2, 5)]).dtype == np.float64

@@ -1,6 +1,6 @@
 """Rows: the figures of a deployment over all records and groups, with intervals."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -54,13 +54,12 @@ def of(agreement, lower=None, upper=None, evidence="exact"):
 def test_a_row_has_exactly_the_keys_of_the_command():
     """In their order; the split by name, null for a vector mechanism."""
     deployment = Deployment("pm_01", 2.0, (0.75, 0.25))
-    found = make_row(SETTING, deployment, measure(SETTING, KNOWN, deployment)).as_json()
+    found = asdict(make_row(SETTING, deployment, measure(SETTING, KNOWN, deployment)))
     assert list(found) == KEYS
     assert found["split"] == {"age": 0.75, "bmi": 0.25}
     joint = Deployment("joint_box", 2.0)
-    found = make_row(
-        SETTING, joint, measure(SETTING, KNOWN, joint), target=0.8
-    ).as_json()
+    figures = measure(SETTING, KNOWN, joint)
+    found = asdict(make_row(SETTING, joint, figures, target=0.8))
     assert found["split"] is None
     assert found["bound"] <= found["agreement"] == found["lower"] == found["upper"]
     assert 0 <= found["worst"] <= found["agreement"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from curvote.base.errors import UserError, did_you_mean
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import record_matrix
 from curvote.curves.curve_classifier import CurveClassifier
-from curvote.curves.encoding import Encoded, Encoding
+from curvote.curves.encoding import Encoding
 from curvote.mechanisms.base import SMALLEST_EPSILON, LabelMechanism
 from curvote.mechanisms.factory import mechanism_class
 from curvote.mechanisms.registry import MECHANISMS
@@ -25,91 +26,28 @@ from curvote.messages.roles import roles_of_table
 from curvote.systems.utility.method import measurement
 from curvote.systems.utility.method.deployment import (
     OUTPUT,
+    READ_ORDER,
     Deployment,
-    ReadMode,
     Setting,
     deployment_channel,
     make_setting,
 )
-from curvote.systems.utility.method.engines.base import Draws
 from curvote.systems.utility.method.engines.discriminants import LinearModel
 from curvote.systems.utility.method.models import records
 from curvote.systems.utility.method.models.records import code_texts
 from curvote.systems.utility.method.profile import Profile, build_profile
-from curvote.systems.utility.method.scan import Refit, list_deployments, measure
+from curvote.systems.utility.method.scan import list_deployments
+from curvote.systems.utility.stages import measure_drawn
 
 # Coefficients beyond so many public scales from the public centre are clipped.
 REACH = 3
 
 
-@dataclass(frozen=True)
-class CoefficientModel:
-    """Classifier of the d numbers that a client would send: c1, ..., cd.
-
-    A client would send its coefficients, noised, and the server would judge those; a
-    linear classifier of z, or of the coefficients, is one of what the server then has.
-    ``bounds`` (d, 2) are public: those of z, or what the pipeline states.
-    """
-
-    model: Any
-    encoding: Encoding
-    names: tuple[str, ...]
-    bounds: FloatArray
-
-    @property
-    def uses_z(self) -> bool:
-        """Whether the model reads z, not the coefficients."""
-        return self.encoding.feature_map == "rescaled"
-
-    def numbers(self, encoded: Encoded) -> FloatArray:
-        """Return the numbers that the classifier reads, (n, d)."""
-        return encoded.z if self.uses_z else encoded.coefficients
-
-
-def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
-    """Return a classifier of curves as one of the coefficients sent.
-
-    UserError: what is sent has no public bounds.
-    """
-    encoding = Encoding.from_json(classifier.encoding)
-    coef = np.asarray(classifier.coef)
-    if encoding.feature_map == "inner_products":
-        coef = encoding.projection.gram @ coef
-    negative, positive = classifier.classes_
-    model = LinearModel(coef, float(classifier.intercept), (negative, positive))
-    names = tuple(f"c{place}" for place in range(1, len(coef) + 1))
-    return CoefficientModel(model, encoding, names, _coefficient_bounds(encoding))
-
-
-def _coefficient_bounds(encoding: Encoding) -> FloatArray:
-    """Return the public bounds of the numbers; without any a UserError."""
-    constants, rescaled = encoding.constants, encoding.feature_map == "rescaled"
-    ends: tuple[Any, Any]
-    if rescaled and encoding.rescale in {"tanh", "max_abs", "min_max"}:
-        ends = -1.0, 1.0
-    elif "lower" in constants:
-        ends = constants["lower"], constants["upper"]
-    elif "scale" in constants:
-        reach = REACH * np.asarray(constants["scale"])
-        centre = np.asarray(constants["centre"])
-        ends = centre - reach, centre + reach
-        if rescaled:
-            ends = -float(REACH), float(REACH)
-    else:
-        raise UserError(
-            "this pipeline states no public bounds of its coefficients (rescale:"
-            f" {encoding.rescale}): no noise on them can be measured. State centre and"
-            " scale, or lower and upper, and run it again."
-        )
-    return np.column_stack([np.broadcast_to(end, encoding.d) for end in ends])
-
-
-def test_client_records(
-    view: Any, model: CoefficientModel
-) -> tuple[FloatArray, NDArray[np.int64]]:
+def test_client_records(view: Any, column: str) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the numbers and labels of a study's own test clients, (n, d) and (n,).
 
-    UserError: in production nobody may read them, or the pipeline has none.
+    ``column`` is the one that holds what is sent. UserError: in production nobody may
+    read them, or the pipeline has none.
     """
     if view.settings.production:
         raise UserError(
@@ -122,8 +60,7 @@ def test_client_records(
     params = {name: view.setting(name) for name in ("seed", "clients")}
     params["source.groups"] = getattr(view.settings.source, "groups", None)
     test = roles_of_table(rows, params, 0)["test"]
-    numbers, labels = rows["z" if model.uses_z else "coefficients"], rows["label"]
-    return numbers[test], (np.asarray(labels)[test] > 0).astype(np.int64)
+    return rows[column][test], (np.asarray(rows["label"])[test] > 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -210,19 +147,44 @@ SEED: Final = 20240801
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command as they were written."""
+    """Options of the command, checked where neither model nor records are needed."""
 
-    data: Path | None = None
-    sensitive: str | None = None
-    bounds: Sequence[str] = ()
-    features: str | None = None
-    label: str | None = None
-    positive: str | None = None
-    group: str | None = None
-    public: Path | None = None
-    train: Path | None = None
-    rows: int = ROWS
-    client_side: bool = False
+    data: Path | None
+    sensitive: str | None
+    bounds: Sequence[str]
+    epsilon: Sequence[float]
+    target: float | None
+    metric: str
+    share: float | None
+    label: str | None
+    positive: str | None
+    group: str | None
+    public: Path | None
+    train: Path | None
+    mechanism: Sequence[str]
+    read: Sequence[str]
+    features: str | None
+    rows: int | None
+    confidence: float
+    draws: int
+    delta: float
+    client_side: bool
+    as_published: bool
+
+    def __post_init__(self) -> None:
+        for name in self.mechanism:
+            validate.one_of(MECHANISMS, mechanism=name)
+        for name in self.read:
+            validate.one_of(READ_ORDER, read=name)
+        for name in ("target", "share"):
+            if getattr(self, name) is not None:
+                validate.fraction(**{name: getattr(self, name)})
+        validate.one_of(("agreement", "accuracy"), metric=self.metric)
+        validate.fraction(confidence=self.confidence)
+        validate.at_least(1, draws=self.draws)
+        if not 0 <= self.delta < 1:
+            raise UserError(f"delta is {self.delta!r}; it must be in [0, 1).")
+        check_epsilons(self.epsilon)
 
     def listed(self, name: str) -> list[str] | None:
         """Return the names of an option, None where it is not given."""
@@ -263,7 +225,8 @@ class InputTable:
 class ModelSubject:
     """Model of numbers, its noised columns, and a reader of tables for it.
 
-    ``bounds`` (s, 2) are those of the columns ``places``.
+    ``bounds`` (s, 2) are those of the columns ``places``; ``column`` is that of a
+    pipeline's projected clients that holds what is sent, "" where none does.
     """
 
     model: Any
@@ -271,21 +234,13 @@ class ModelSubject:
     places: tuple[int, ...]
     bounds: FloatArray
     read: Callable[[InputTable], FloatArray]
+    column: str = ""
 
-
-@dataclass(frozen=True)
-class RequestRecords:
-    """Records (n, D), with labels as class indices and groups, if known."""
-
-    numbers: FloatArray
-    labels: NDArray[np.int64] | None = None
-    groups: NDArray[np.str_] | None = None
-
-    def of(self, chosen: NDArray[np.int64]) -> RequestRecords:
-        """Return some of the records."""
-        labels = None if self.labels is None else self.labels[chosen]
-        groups = None if self.groups is None else self.groups[chosen]
-        return RequestRecords(self.numbers[chosen], labels, groups)
+    def labels(self, table: InputTable, options: Options) -> NDArray[np.int64]:
+        """Return the class index of each record's label."""
+        name, classes = str(options.label), self.described.classes
+        cells = table.cells(name, "--label")
+        return records.label_codes(cells, name, classes, options.positive)
 
 
 @dataclass(frozen=True)
@@ -295,6 +250,7 @@ class Request:
     ``total`` is the number of records that there were.
     """
 
+    options: Options
     setting: Setting
     described: records.ModelDescription
     notes: tuple[str, ...]
@@ -312,27 +268,41 @@ def prepare(model: GivenModel, options: Options) -> Request:
     subject = (
         _curves_subject(model, options) if curves else _columns_subject(model, options)
     )
-    sampled = _read_records(model, subject, options)
-    total, most = len(sampled.numbers), validate.at_least(1, rows=options.rows)
+    fields: dict[str, Any] = {}
+    if options.data is None and model.pipeline and options.sensitive is None:
+        numbers, fields["labels"] = test_client_records(model.pipeline, subject.column)
+    else:
+        table = InputTable.of(options.data)
+        numbers = subject.read(table)
+        if options.label is not None:
+            fields["labels"] = subject.labels(table, options)
+        elif options.positive is not None:
+            raise UserError("--positive is about a label: name its column by --label.")
+        if options.group is not None:
+            cells = table.cells(options.group, "--group")
+            fields["groups"] = records.group_names(cells, options.group)
+    total, usual = len(numbers), ROWS_AS_PUBLISHED if options.as_published else ROWS
+    most = validate.at_least(1, rows=options.rows or usual)
     if total > most:  # a fixed random sample, in order
         chosen = np.random.default_rng(SEED).choice(total, most, replace=False)
-        sampled = sampled.of(np.sort(chosen).astype(np.int64))
+        chosen.sort()
+        numbers = numbers[chosen]
+        fields = {name: values[chosen] for name, values in fields.items()}
     description = subject.described
     clipped, notes = records.clip_records(
-        sampled.numbers, subject.places, subject.bounds, description.features
+        numbers, subject.places, subject.bounds, description.features
     )
-    fields: dict[str, Any] = {}
     if options.public is not None:
         table = InputTable.of(options.public)
         fields["public"] = subject.read(table)
-        if options.label in table.columns:
-            fields["public_labels"] = _read_labels(table, subject, options)
+        if options.label in table.columns:  # read by nothing, but checked
+            subject.labels(table, options)
     if options.train is not None:
         if options.label is None:
             raise UserError("--train needs the column of the label: --label NAME.")
         table = InputTable.of(options.train)
         classes = np.asarray(description.classes)
-        places = _read_labels(table, subject, options)
+        places = subject.labels(table, options)
         fields["train"] = (subject.read(table), classes[places])
     setting = make_setting(
         subject.model,
@@ -340,8 +310,6 @@ def prepare(model: GivenModel, options: Options) -> Request:
         sensitive=subject.places,
         bounds=subject.bounds,
         features=description.features,
-        labels=sampled.labels,
-        groups=sampled.groups,
         client_side=options.client_side,
         **fields,
     )
@@ -349,7 +317,7 @@ def prepare(model: GivenModel, options: Options) -> Request:
     labels = None if setting.labels is None else setting.classes[setting.labels]
     note = records.constant_note(predictions, labels)
     all_notes = (*model.notes, *notes, *(() if note is None else (note,)))
-    return Request(setting, description, all_notes, total)
+    return Request(options, setting, description, all_notes, total)
 
 
 def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
@@ -380,71 +348,56 @@ def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
 
 
 def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
-    """Return the subject of a classifier of curves."""
-    coefficients = coefficient_model(model_given.model)
-    names, ends = coefficients.names, coefficients.bounds
+    """Return the subject of a classifier of curves: of the d numbers c1, ..., cd.
+
+    A client would send its coefficients, noised, and the server would judge those; a
+    linear classifier of z, or of the coefficients, is one of what the server then has.
+    UserError: these have no public bounds, neither those of z nor stated ones.
+    """
+    classifier = model_given.model
+    encoding = Encoding.from_json(classifier.encoding)
+    coef = np.asarray(classifier.coef)
+    if encoding.feature_map == "inner_products":
+        coef = encoding.projection.gram @ coef
+    negative, positive = classifier.classes_
+    model = LinearModel(coef, float(classifier.intercept), (negative, positive))
+    names = tuple(f"c{place}" for place in range(1, len(coef) + 1))
+    constants, rescaled = encoding.constants, encoding.feature_map == "rescaled"
+    ends: tuple[Any, Any]
+    if rescaled and encoding.rescale in {"tanh", "max_abs", "min_max"}:
+        ends = -1.0, 1.0
+    elif "lower" in constants:
+        ends = constants["lower"], constants["upper"]
+    elif "scale" not in constants:
+        raise UserError(
+            "this pipeline states no public bounds of its coefficients (rescale:"
+            f" {encoding.rescale}): no noise on them can be measured. State centre and"
+            " scale, or lower and upper, and run it again."
+        )
+    elif rescaled:
+        ends = -float(REACH), float(REACH)
+    else:
+        reach = REACH * np.asarray(constants["scale"])
+        centre = np.asarray(constants["centre"])
+        ends = centre - reach, centre + reach
+    bounds = np.column_stack([np.broadcast_to(end, encoding.d) for end in ends])
     if options.bounds:
-        ends = parse_bounds(options.bounds, names)
-    description = records.describe_model(coefficients.model, names)
-    description = replace(description, kind=type(model_given.model).__name__)
+        bounds = parse_bounds(options.bounds, names)
+    description = records.describe_model(model, names)
+    description = replace(description, kind=type(classifier).__name__)
+    column = "z" if rescaled else "coefficients"
 
     def read(table: InputTable) -> FloatArray:
-        columns = model_given.model.columns
-        curves = records.model_matrix(table.columns, columns, str(table.path))
-        encoding = coefficients.encoding
-        return coefficients.numbers(encoding.encode(record_matrix(curves, columns)))
+        columns, where = classifier.columns, str(table.path)
+        curves = records.model_matrix(table.columns, columns, where)
+        encoded = encoding.encode(record_matrix(curves, columns))
+        return encoded.z if rescaled else encoded.coefficients
 
     places = tuple(range(len(names)))
-    return ModelSubject(coefficients.model, description, places, ends, read)
+    return ModelSubject(model, description, places, bounds, read, column)
 
 
-def _read_records(
-    model_given: GivenModel, subject: ModelSubject, options: Options
-) -> RequestRecords:
-    """Return the records that the options name, with labels and groups."""
-    if options.data is None and model_given.pipeline and options.sensitive is None:
-        coefficients = coefficient_model(model_given.model)
-        return RequestRecords(*test_client_records(model_given.pipeline, coefficients))
-    table = InputTable.of(options.data)
-    numbers = subject.read(table)
-    labels = groups = None
-    if options.label is not None:
-        labels = _read_labels(table, subject, options)
-    elif options.positive is not None:
-        raise UserError("--positive is about a label: name its column by --label.")
-    if options.group is not None:
-        cells = table.cells(options.group, "--group")
-        groups = records.group_names(cells, options.group)
-    return RequestRecords(numbers, labels, groups)
-
-
-def _read_labels(
-    table: InputTable, subject: ModelSubject, options: Options
-) -> NDArray[np.int64]:
-    """Return the class index of each record's label."""
-    name, classes = str(options.label), subject.described.classes
-    cells = table.cells(name, "--label")
-    return records.label_codes(cells, name, classes, options.positive)
-
-
-READ_ORDER: tuple[ReadMode, ...] = ("raw", "decode", "retrain")
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class AnalysisTerms:
-    """Totals, mechanisms, reads and target of an analysis."""
-
-    epsilons: tuple[float, ...]
-    mechanisms: tuple[str, ...] | None = None
-    reads: tuple[ReadMode, ...] | None = None
-    target: float | None = None
-    metric: Literal["agreement", "accuracy"] = "agreement"
-    share: float | None = None
-    confidence: float = 0.95
-    draws: int = 2000
-    delta: float = 0.0
-    as_published: bool = False
 
 
 @dataclass(frozen=True)
@@ -453,11 +406,6 @@ class DeploymentRows:
 
     deployment: Deployment
     rows: list[measurement.Row]
-
-    @property
-    def free(self) -> bool:
-        """Whether the deployment is a floor."""
-        return self.deployment.free
 
     @property
     def row(self) -> measurement.Row:
@@ -474,86 +422,65 @@ class Analysis:
     lines: list[DeploymentRows]
     advice: dict[float | None, measurement.Recommendation]
 
-    def rows(self, *, free: bool) -> list[measurement.Row]:
-        """Return the rows of the floors, or of all other deployments."""
-        return [row for line in self.lines if line.free == free for row in line.rows]
 
-
-def check_terms(
-    epsilon: Sequence[float],
-    mechanism: Sequence[str],
-    read: Sequence[str],
-    **options: Any,
-) -> AnalysisTerms:
-    """Return the checked terms; a wrong one is a UserError."""
-    for name in mechanism:
-        validate.one_of(MECHANISMS, mechanism=name)
-    for name in read:
-        validate.one_of(READ_ORDER, read=name)
-    for name in ("target", "share"):
-        if options[name] is not None:
-            validate.fraction(**{name: options[name]})
-    validate.one_of(("agreement", "accuracy"), metric=options["metric"])
-    validate.fraction(confidence=options["confidence"])
-    validate.at_least(1, draws=options["draws"])
-    if not 0 <= options["delta"] < 1:
-        raise UserError(f"delta is {options['delta']!r}; it must be in [0, 1).")
-    reads = tuple(name for name in READ_ORDER if name in read)
-    totals = check_epsilons(epsilon)
-    return AnalysisTerms(totals, tuple(mechanism) or None, reads or None, **options)
-
-
-def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
-    """Return the analysis of a model and its records."""
-    setting = ready.setting
-    if terms.metric == "accuracy" and setting.labels is None:
+def analyse(ready: Request, say: Progress) -> Analysis:
+    """Return the analysis of a model and its records, by the steps of the stages."""
+    setting, options, n = ready.setting, ready.options, ready.setting.n
+    if options.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
+    reads = tuple(name for name in READ_ORDER if name in options.read)
     needs = {
         "decode": (setting.public, "public records as its prior: --public FILE.csv"),
         "retrain": (setting.train, "training records: --train FILE.csv"),
     }
-    for name in terms.reads or ():
+    for name in reads:
         if name in needs and needs[name][0] is None:
             raise UserError(f"--read {name} needs {needs[name][1]}")
-    n = setting.n
-    if terms.as_published:
+    if options.as_published:
         say(f"asking about {n} records as published, 516,446 times each or more")
-    totals, names = terms.epsilons, terms.mechanisms
+    totals = check_epsilons(options.epsilon)
     candidates = list_deployments(
-        setting, totals, names, reads=terms.reads, delta=terms.delta
+        setting,
+        totals,
+        tuple(options.mechanism) or None,
+        reads=reads or None,
+        delta=options.delta,
     )
-    _check_mechanisms(ready, candidates)
-    published = SeededEntropy(SEED) if terms.as_published else None
+    _check_mechanisms(setting, candidates)
+    published = SeededEntropy(SEED) if options.as_published else None
     profile = build_profile(setting, published=published)
     say(f"the model is known around {n} records (engine {profile.engine})")
     from joblib import Parallel, delayed
 
-    def measure_one(deployment: Deployment) -> measurement.Measurement:
-        draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        return measure(setting, profile, deployment, draws, Refit(seed=SEED))
-
+    measure_one = partial(
+        measure_drawn,
+        setting,
+        profile,
+        number=options.draws,
+        seed=SEED,
+        confidence=options.confidence,
+    )
     measurements = Parallel(n_jobs=-1, prefer="threads")(
         map(delayed(measure_one), candidates)
     )
     scanned = list(zip(candidates, measurements, strict=True))
     say(f"{len(candidates)} deployments measured")
-    common: dict[str, Any] = {"target": terms.target, "sample": ready.sample}
+    common: dict[str, Any] = {"target": options.target, "sample": ready.sample}
     lines = [
         DeploymentRows(pair[0], measurement.make_rows(setting, *pair, **common))
         for pair in scanned
     ]
-    aim = {**common, "metric": terms.metric, "share": terms.share, "seed": SEED}
+    aim = {**common, "metric": options.metric, "share": options.share, "seed": SEED}
     advice = {
         total: measurement.recommend(setting, profile, scanned, epsilon=total, **aim)
-        for total in ((None,) if terms.target is not None else totals)
+        for total in ((None,) if options.target is not None else totals)
     }
     say("recommended from one half of the records, with the figures of the other")
     return Analysis(ready, profile, lines, advice)
 
 
-def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
+def _check_mechanisms(setting: Setting, candidates: Sequence[Deployment]) -> None:
     """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
-    setting = ready.setting
     first = {candidate.mechanism: candidate for candidate in reversed(candidates)}
     for name, deployment in first.items():
         if deployment.free or name == OUTPUT:

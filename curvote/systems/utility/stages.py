@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from curvote.base.classes import class_signs
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import InternalError, UserError
-from curvote.base.validate import FloatArray
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.learning.learners import registry
@@ -47,7 +46,7 @@ from curvote.systems.utility.method.profile import (
     build_profile,
     restore_profile,
 )
-from curvote.systems.utility.method.scan import Refit, list_deployments, measure
+from curvote.systems.utility.method.scan import list_deployments, measure
 
 Ends = tuple[float, float]
 CONFIDENCE: Final = 0.95
@@ -98,7 +97,12 @@ def deployment_scores(
 def _metric_ends(
     row: Row, measurement: Measurement, labels: Places | None
 ) -> dict[str, Ends]:
-    """Return the ends of each metric, by the evidence."""
+    """Return the ends of each metric, by the evidence.
+
+    A weighted mean of shares is off by nothing where they are exact; of plain draws by
+    the bound of Hoeffding (1963) at the confidence; of anything else by the widths of
+    the intervals.
+    """
     worst = float(measurement.lower.min()), float(measurement.upper.min())
     bound = row.bound or 0.0
     ends = {
@@ -115,40 +119,12 @@ def _metric_ends(
         (ACCURACY, row.accuracy or 0.0, equal),
         (BALANCED, row.balanced_accuracy or 0.0, by_class),
     ):
-        reach = _mean_error(measurement, weights)
+        reach = float(weights @ (measurement.upper - measurement.lower))
+        if measurement.draw_count:
+            squares = float(np.sum(weights**2)) / measurement.draw_count
+            reach = sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
         ends[metric.name] = max(0.0, value - reach), min(1.0, value + reach)
     return ends
-
-
-def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
-    """Return the possible error of a weighted mean of shares.
-
-    Nothing where they are exact; of plain draws the bound of Hoeffding (1963) at the
-    confidence; of anything else the widths of its intervals.
-    """
-    if not measurement.draw_count:
-        return float(weights @ (measurement.upper - measurement.lower))
-    squares = float(np.sum(weights**2)) / measurement.draw_count
-    return sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
-
-
-def floor_scores(
-    setting: Setting, profile: Profile, floor: Deployment
-) -> Iterator[ScoreRow]:
-    """Yield the scores of a floor."""
-    measurement = measure(setting, profile, floor)
-    yield from deployment_scores(_FLOORS[floor.read].name, setting, floor, measurement)
-
-
-def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
-    """Yield the scores of the model on records without noise."""
-    answers = fixed_answers(profile.clean, profile.n_classes)
-    measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
-    for score in deployment_scores(
-        system.CLEAN.name, setting, floor_deployments(setting)[0], measurement
-    ):
-        if score.metric in {ACCURACY.name, BALANCED.name}:
-            yield score
 
 
 VECTORS = ("agreement", "lower", "upper", "bound", "right", "queries")
@@ -158,13 +134,6 @@ DeploymentResult = tuple[Deployment, str, Measurement]
 def write_deployment(deployment: Deployment) -> str:
     """Return a deployment as JSON text."""
     return json.dumps(asdict(deployment), sort_keys=True)
-
-
-def read_deployment(text: str) -> Deployment:
-    """Return the deployment that `write_deployment` wrote."""
-    fields = json.loads(text)
-    split = fields.pop("split")
-    return Deployment(**fields, split=None if split is None else tuple(split))
 
 
 def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
@@ -200,7 +169,11 @@ def read_measurements(columns: Columns) -> list[DeploymentResult]:
         fields["evidence"] = columns["evidence"][row]
         fields["confidence"] = CONFIDENCE if fields["evidence"] == "draws" else None
         measured = Measurement(**fields, draw_count=int(columns["drawn"][row]))
-        results.append((read_deployment(text), str(columns["words"][row]), measured))
+        written = json.loads(text)
+        split = written.pop("split")
+        split = None if split is None else tuple(split)
+        deployment = Deployment(**written, split=split)
+        results.append((deployment, str(columns["words"][row]), measured))
     return results
 
 
@@ -226,60 +199,47 @@ def sent_settings(context: StageContext) -> Settings:
 
 def plain_setting(context: StageContext) -> Setting:
     """Return the setting of the features themselves, or the coefficients."""
-    source, params = _read_source(context), context.params
-    roles = roles_of_table(source.clients, params, context.number)
-    test, train, public = roles["test"], roles["train"], roles["public"]
-    labels = source.clients["label"]
+    params, groups, refits = context.params, None, "project" not in context.inputs
     model = unpack_model(context.rows("fit", "estimator")["model"][0])
-    if "project" in context.inputs and not isinstance(model, LinearModel):
-        raise InternalError(f"{type(model).__name__} is no rule on coefficients")
+    if refits:
+        clients, record = context.rows("ingest", "clients"), params["record"]
+        facts, name = context.inputs["ingest"].metadata, record["group"]
+        columns = system.record_columns(facts, record)
+        records = columns.of(clients["curve"])
+        if name is not None:  # as its column writes it
+            names = system.column_names(facts)
+            if name not in names:
+                raise UserError(f"record.group: there is no column {name}.")
+            values = clients["curve"][:, names.index(name)]
+            groups = np.array([f"{value:g}" for value in values])
+    else:
+        # Rescaled coefficients are all of them sensitive: public bounds are -1, 1.
+        clients = context.rows("project", "encoded")
+        records = clients["z"]
+        places = tuple(range(records.shape[1]))
+        columns = system.RecordColumns(
+            tuple(f"z{place + 1}" for place in places),
+            places,
+            places,
+            np.tile([-1.0, 1.0], (len(places), 1)),
+        )
+        if not isinstance(model, LinearModel):
+            raise InternalError(f"{type(model).__name__} is no rule on coefficients")
+    roles, labels = roles_of_table(clients, params, context.number), clients["label"]
+    test, train, public = roles["test"], roles["train"], roles["public"]
     return make_setting(
         model,
-        source.records[test],
-        sensitive=source.columns.sensitive,
-        bounds=source.columns.bounds,
-        features=source.columns.names,
+        records[test],
+        sensitive=columns.sensitive,
+        bounds=columns.bounds,
+        features=columns.names,
         labels=labels[test],
-        groups=None if source.groups is None else source.groups[test],
-        public=source.records[public] if len(public) else None,
-        train=(source.records[train], labels[train]) if source.refits else None,
+        groups=None if groups is None else groups[test],
+        public=records[public] if len(public) else None,
+        train=(records[train], labels[train]) if refits else None,
         client_side=params.get("deployments.client_side", False),
         clip=params["deployments.clip"],
     )
-
-
-@dataclass(frozen=True)
-class _SourceRecords:
-    """Clients of a source, and the model's columns of them: records (n, D)."""
-
-    clients: Columns
-    records: FloatArray
-    columns: system.RecordColumns
-    groups: NDArray[np.str_] | None = None
-    refits: bool = True
-
-
-def _read_source(context: StageContext) -> _SourceRecords:
-    """Return the records of the source, or the coefficients."""
-    if "project" in context.inputs:
-        # Rescaled coefficients are all of them sensitive: public bounds are -1, 1.
-        clients = context.rows("project", "encoded")
-        places = tuple(range(clients["z"].shape[1]))
-        names = tuple(f"z{place + 1}" for place in places)
-        bounds = np.tile([-1.0, 1.0], (len(places), 1))
-        columns = system.RecordColumns(names, places, places, bounds)
-        return _SourceRecords(clients, clients["z"], columns, refits=False)
-    clients, record = context.rows("ingest", "clients"), context.params["record"]
-    facts = context.inputs["ingest"].metadata
-    columns = system.record_columns(facts, record)
-    groups, name = None, record["group"]
-    if name is not None:  # as its column writes it
-        names_of_source = system.column_names(facts)
-        if name not in names_of_source:
-            raise UserError(f"record.group: there is no column {name}.")
-        values = clients["curve"][:, names_of_source.index(name)]
-        groups = np.array([f"{value:g}" for value in values])
-    return _SourceRecords(clients, columns.of(clients["curve"]), columns, groups)
 
 
 def _projected_setting(plain: Setting, coordinates: projections.Coordinates) -> Setting:
@@ -292,12 +252,8 @@ def _projected_setting(plain: Setting, coordinates: projections.Coordinates) -> 
 def read_profile(context: StageContext, name_sent: str, setting: Setting) -> Profile:
     """Return the profile that stage ``surface`` stored for one way to send."""
     stored = system.unpack_arrays(context.rows("surface", "known")["known"][0])
-    start = f"{name_sent}/"
-    arrays = {
-        name.removeprefix(start): array
-        for name, array in stored.items()
-        if name.startswith(start)
-    }
+    parts = ((name.partition("/"), array) for name, array in stored.items())
+    arrays = {key: array for (start, _, key), array in parts if start == name_sent}
     return restore_profile(setting, arrays)
 
 
@@ -309,32 +265,35 @@ def fit(context: StageContext) -> Rows:
     train = roles_of_table(clients, context.params, context.number)["train"]
     seed = int(context.generator("fit").integers(1 << 31))
     X, y = columns.of(clients["curve"][train]), clients["label"][train]
-    model = system.fit_classifier(context.params["learner"], X, y, seed)
+    model = system.make_classifier(context.params["learner"], seed).fit(X, y)
     return {"estimator": {"model": pack_model(model)}}
 
 
 def surface(context: StageContext) -> Rows:
     """Return the table ``known``, and the scores of the floors."""
-    profiles, settings = {}, sent_settings(context)
+    settings = sent_settings(context)
+    arrays: dict[str, NDArray[Any]] = {}
+    plain, profile = settings[system.FEATURES], build_profile(settings[system.FEATURES])
     for name_sent, setting in settings.items():
-        # A linear model of coordinates is as cheap as one of features; all others of
-        # them are drawn.
-        cheap = (
-            name_sent == system.FEATURES
-            or choose_engine(setting.question)[0].name == Linear.name
-        )
-        profile = build_profile(setting, evidence="auto" if cheap else "draws")
-        profiles[name_sent] = profile
-    arrays = {
-        f"{name_sent}/{name}": array
-        for name_sent, profile in profiles.items()
-        for name, array in profile.arrays().items()
-    }
-    plain, profile = settings[system.FEATURES], profiles[system.FEATURES]
+        profile_sent = profile
+        if name_sent != system.FEATURES:
+            # A linear model of coordinates is as cheap as one of features; all others
+            # of them are drawn.
+            cheap = choose_engine(setting.question)[0].name == Linear.name
+            profile_sent = build_profile(setting, evidence="auto" if cheap else "draws")
+        arrays |= {
+            f"{name_sent}/{name}": a for name, a in profile_sent.arrays().items()
+        }
     rows: list[ScoreRow] = []
-    for floor in floor_deployments(plain):
-        rows += floor_scores(plain, profile, floor)
-    rows += clean_scores(plain, profile)
+    floors = floor_deployments(plain)
+    for floor in floors:
+        measured = measure(plain, profile, floor)
+        rows += deployment_scores(_FLOORS[floor.read].name, plain, floor, measured)
+    answers = fixed_answers(profile.clean, profile.n_classes)  # without noise
+    measured = measure_agreement(answers, profile.clean, plain.labels, CONFIDENCE)
+    clean = deployment_scores(system.CLEAN.name, plain, floors[0], measured)
+    accuracies = {ACCURACY.name, BALANCED.name}
+    rows += [score for score in clean if score.metric in accuracies]
     return {
         "known": {"known": system.pack_arrays(arrays)},
         SCORES.name: score_table(rows),
@@ -342,16 +301,33 @@ def surface(context: StageContext) -> Rows:
 
 
 def agree(context: StageContext) -> Rows:
-    """Return the table ``agreed``: the deployments of one mechanism and epsilon."""
-    results = []
+    """Return the table ``agreed``: the deployments of one mechanism and epsilon.
+
+    Several coordinates are sent jointly, and read raw; training data have none.
+    """
+    results, params, mechanism = [], context.params, context.params["mechanism"]
     for name_sent, setting in sent_settings(context).items():
         profile = read_profile(context, name_sent, setting)
-        for deployment in _mechanism_deployments(context, name_sent, setting):
-            purpose = f"{name_sent} {deployment.split} {deployment.read}"
+        features, alone = name_sent == system.FEATURES, len(setting.sensitive) == 1
+        needed = {"decode": setting.public, "retrain": setting.train}
+        reads = params["deployments.reads"]
+        for deployment in list_deployments(
+            setting,
+            [params["epsilon"]],
+            [mechanism],
+            reads=[name for name in reads if needed.get(name, ()) is not None],
+            params=params["deployments.params"].get(mechanism),
+        ):
+            split = deployment.split
+            fits = features or split is None or alone
+            if deployment.mechanism != mechanism or not fits:
+                continue
+            purpose = f"{name_sent} {split} {deployment.read}"
             seed = int(context.generator(purpose).integers(1 << 31))
-            number, entropy = context.params["deployments.draws"], SeededEntropy(seed)
-            draws, refit = Draws(number, CONFIDENCE, entropy), Refit(seed=seed)
-            measurement = measure(setting, profile, deployment, draws, refit)
+            if not features:
+                deployment = replace(deployment, project=name_sent)  # noqa: PLW2901
+            how = {"number": params["deployments.draws"], "seed": seed}
+            measurement = measure_drawn(setting, profile, deployment, **how)
             words = deployment.describe(setting.names)
             # The shares of features, which a projection does not send, are none.
             if deployment.project:
@@ -360,28 +336,18 @@ def agree(context: StageContext) -> Rows:
     return {"agreed": deployment_table(results)}
 
 
-def _mechanism_deployments(
-    context: StageContext, name_sent: str, setting: Setting
-) -> list[Deployment]:
-    """Return the deployments of the stage's mechanism, without floors.
-
-    Several coordinates are sent jointly, and read raw; training data have none.
-    """
-    params, name = context.params, context.params["mechanism"]
-    needed = {"decode": setting.public, "retrain": setting.train}
-    candidates = list_deployments(
-        setting,
-        [params["epsilon"]],
-        [name],
-        reads=[x for x in params["deployments.reads"] if needed.get(x, ()) is not None],
-        params=params["deployments.params"].get(name),
-    )
-    matching = [deployment for deployment in candidates if deployment.mechanism == name]
-    if name_sent == system.FEATURES:
-        return matching
-    alone = len(setting.sensitive) == 1
-    fit = (deployment for deployment in matching if deployment.split is None or alone)
-    return [replace(deployment, project=name_sent) for deployment in fit]
+def measure_drawn(
+    setting: Setting,
+    profile: Profile,
+    deployment: Deployment,
+    *,
+    number: int,
+    seed: int,
+    confidence: float = CONFIDENCE,
+) -> Measurement:
+    """Return the effect of a deployment, whose draws and refits come from ``seed``."""
+    draws = Draws(number, confidence, SeededEntropy(seed))
+    return measure(setting, profile, deployment, draws, seed)
 
 
 def report(context: StageContext) -> Rows:
@@ -415,8 +381,16 @@ def report(context: StageContext) -> Rows:
                 named.setdefault(system.EQUAL.name, (deployment, measured))
     for name, (deployment, measured) in named.items():
         rows += deployment_scores(name, setting, deployment, measured)
-    rows += _recommended_scores(best)
     chosen = best.deployment
+    if best.row is not None:  # of the half of the records that chose nothing
+        for metric in system.METRICS:
+            value = getattr(best.row, metric.name)
+            if value is not None:
+                ends = value, value
+                if metric is AGREEMENT:
+                    ends = best.row.lower, best.row.upper
+                name = system.RECOMMENDED.name
+                rows.append(ScoreRow(name, metric.name, value, *ends))
     texts = {
         "deployment": "" if chosen is None else write_deployment(chosen),
         "words": _recommended_words(setting, best),
@@ -425,20 +399,6 @@ def report(context: StageContext) -> Rows:
     }
     recommended = {key: np.array([text], dtype=object) for key, text in texts.items()}
     return {SCORES.name: score_table(rows), "recommended": recommended}
-
-
-def _recommended_scores(best: Recommendation) -> Iterator[ScoreRow]:
-    """Yield the scores of the half of the records that chose nothing."""
-    row = best.row
-    if row is None:
-        return
-    for metric in system.METRICS:
-        value = getattr(row, metric.name)
-        if value is not None:
-            ends = value, value
-            if metric is AGREEMENT:
-                ends = row.lower, row.upper
-            yield ScoreRow(system.RECOMMENDED.name, metric.name, value, *ends)
 
 
 def _recommended_words(setting: Setting, advice: Recommendation | None) -> str:

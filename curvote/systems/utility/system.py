@@ -94,7 +94,14 @@ def make_classifier(spec: Mapping[str, Any], seed: int) -> Any:
     from sklearn.preprocessing import StandardScaler
 
     path = spec["path"]
-    kind = _find_class(path)
+    module, _, name = path.rpartition(".")
+    if not path.startswith(ALLOWED_PACKAGES):
+        packages = ", ".join(f"{package}..." for package in ALLOWED_PACKAGES)
+        raise UserError(f"{path}: a model is named by its path, {packages}")
+    try:
+        kind = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UserError(f"{path}: there is no such class.") from None
     try:
         model = kind(**spec["params"])
     except TypeError as error:
@@ -107,28 +114,6 @@ def make_classifier(spec: Mapping[str, Any], seed: int) -> Any:
     return make_pipeline(StandardScaler(), model) if scaled else model
 
 
-def _find_class(path: str) -> Any:
-    """Return the class at a path of an allowed package."""
-    module, _, name = path.rpartition(".")
-    if not path.startswith(ALLOWED_PACKAGES):
-        packages = ", ".join(f"{package}..." for package in ALLOWED_PACKAGES)
-        raise UserError(f"{path}: a model is named by its path, {packages}")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise UserError(f"{path}: there is no such class.") from None
-
-
-def fit_classifier(
-    spec: Mapping[str, Any], X: FloatArray, y: NDArray[np.int64], seed: int
-) -> Any:
-    """Return the classifier fitted on records (n, D) and class indices (n,)."""
-    return make_classifier(spec, seed).fit(X, y)
-
-
-Arrays = dict[str, NDArray[Any]]
-
-
 def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     """Return arrays as a column of one uncompressed file without times."""
     buffer = BytesIO()
@@ -136,7 +121,7 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     return np.array([buffer.getvalue()], dtype=object)
 
 
-def unpack_arrays(data: bytes) -> Arrays:
+def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of a packed file."""
     with np.load(BytesIO(data), allow_pickle=False) as read:
         return {name: read[name] for name in read.files}
@@ -421,8 +406,7 @@ def final_rule(view: system.View) -> CurveClassifier:
     return final_models.linear_model(view, (model.weights, float(model.intercept)))
 
 
-_STAGES: Final = "curvote.systems.utility"
-_SIDE: Final = "client (study)"
+_STAGES: Final = "curvote.systems.utility.stages"
 LIBRARIES: Final = ("scikit-learn", "scipy", "skops")
 # Which engine reads a model is the model's matter.
 ENGINES: Final = ("curvote.systems.utility.method.engines.base:ENGINES", "")
@@ -441,10 +425,10 @@ _PROJECTION_SETTINGS: Final = (
     "deployments.clip",
 )
 
-_stage = partial(Stage, side=_SIDE, libraries=LIBRARIES, block=1)
+_stage = partial(Stage, side=_STUDY, libraries=LIBRARIES, block=1)
 FIT = _stage(
     "fit",
-    "curvote.systems.utility.stages:fit",
+    f"{_STAGES}:fit",
     inputs=("ingest",),
     axes=("learner",),
     params=("learner", *_RECORD_SETTINGS),
@@ -452,7 +436,7 @@ FIT = _stage(
 )
 SURFACE = _stage(
     "surface",
-    "curvote.systems.utility.stages:surface",
+    f"{_STAGES}:surface",
     inputs=("ingest", "fit"),
     axes=("learner",),
     params=(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
@@ -461,7 +445,7 @@ SURFACE = _stage(
 )
 AGREE = _stage(
     "agree",
-    "curvote.systems.utility.stages:agree",
+    f"{_STAGES}:agree",
     inputs=("ingest", "fit", "surface"),
     axes=("epsilon", "learner", "mechanism"),
     params=(
@@ -473,7 +457,7 @@ AGREE = _stage(
 )
 REPORT = _stage(
     "report",
-    "curvote.systems.utility.stages:report",
+    f"{_STAGES}:report",
     inputs=("ingest", "fit", "surface", "agree@mechanism"),
     axes=("epsilon", "learner"),
     params=(
@@ -545,7 +529,7 @@ def _on_coefficients(stage: Stage) -> Stage:
 
 _FIT_CURVES = replace(
     FIT,
-    module="curvote.systems.utility.stages:fit_curves",
+    module=f"{_STAGES}:fit_curves",
     inputs=("project",),
     params=("learner", *declarations.ROLE_PARAMS),
     plugins=(declarations.LEARNERS,),

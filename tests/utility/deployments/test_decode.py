@@ -1,14 +1,25 @@
 """Decoding: exact on public bins, by draws where there are too many."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.mechanisms import make
 from curvote.systems.utility.method import scan
 from curvote.systems.utility.method.deployment import Deployment, deployment_channel
 from curvote.systems.utility.method.engines.base import Draws
-from curvote.systems.utility.method.scan import bin_laws, decode_draws, measure
+from curvote.systems.utility.method.scan import (
+    MOST,
+    bin_edges,
+    bin_laws,
+    bin_masses,
+    count_bins,
+    decode_draws,
+    measure,
+)
 from tests.utility.settings_of import other, people, people_known
 
 AGE = Deployment("pm_01", 3.0, (1.0, 0.0), "decode")
@@ -33,7 +44,7 @@ def read(deployment):
 def on_bins(deployment):
     """Return the laws of prior and people on bins."""
     setting = people()
-    seen = deployment_channel(setting, deployment, clip=False)
+    seen = replace(deployment_channel(setting, deployment), clip=False)
     sent = [place for part in seen.parts for place in part.places]
     return bin_laws(seen.law(setting.prior), seen.law(setting.values), sent)
 
@@ -43,7 +54,7 @@ def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deploymen
     """Sums over bins are what draws of the same rule come to."""
     setting, known = people(), people_known()
     exact = scan.decode(setting, known, deployment, Draws())
-    seen = deployment_channel(setting, deployment, clip=False)
+    seen = replace(deployment_channel(setting, deployment), clip=False)
     prior = seen.law(setting.prior)
     found = decode_draws(
         setting, known, seen, prior, Draws(200, 0.95, SeededEntropy(1))
@@ -134,3 +145,53 @@ def test_more_than_two_numbers_are_drawn():
     assert np.all((found.lower <= found.agreement) & (found.agreement <= found.upper))
     less = measure(*given, Deployment("pm_01", 0.9, (1 / 3,) * 3, "decode"), how)
     assert found.agreement.mean() > less.agreement.mean() + 0.05
+
+
+VALUES = np.linspace(-1, 1, 9)
+
+
+def laws(name, epsilon, **params):
+    """Return the laws of nine inputs, one for each term."""
+    mechanism = make(name, epsilon=epsilon, **params)
+    start, stop = mechanism.domain
+    columns = (start + (stop - start) * (VALUES + 1) / 2)[:, None]
+    return [term[0] for term in mechanism.law(mechanism.to_inputs(columns)).terms]
+
+
+@pytest.mark.parametrize("name", ["laplace", "piecewise", "pm_01", "hybrid", "duchi"])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 9.0])
+def test_every_output_has_its_bin(name, epsilon):
+    """Masses add up to 1 for every input."""
+    found = laws(name, epsilon)
+    ends = bin_edges(found)
+    assert np.all(np.diff(ends) > 0)
+    for law in found:
+        np.testing.assert_allclose(bin_masses(law, ends).sum(axis=1), 1, atol=1e-9)
+
+
+def test_atoms_alone_are_one_bin_each():
+    """And no bin is empty."""
+    found = laws("k_rr", 2.0, n_classes=5)
+    assert count_bins(found) == 1
+    ends = bin_edges(found)
+    (law,) = found
+    assert bin_masses(law, ends).shape == law.masses.shape
+    np.testing.assert_allclose(bin_masses(law, ends), law.masses, atol=1e-12)
+
+
+def test_atoms_beside_a_rest_are_apart_from_it():
+    """An atom's bin holds nothing else."""
+    found = laws("hybrid", 3.0)
+    (ends, law) = bin_edges(found), found[0]
+    each = bin_masses(law, ends)
+    for point in np.unique(law.points):
+        place = int(np.searchsorted(ends, point))
+        alone = law.cdf([point]) - law.below([point])
+        np.testing.assert_allclose(each[:, place], alone[:, 0], atol=1e-12)
+
+
+def test_narrow_noise_has_more_bins_and_none_has_more_than_most():
+    """Up to 512."""
+    numbers = [count_bins(laws("pm_01", epsilon)) for epsilon in (1.0, 3.0, 6.0, 20.0)]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1] == MOST

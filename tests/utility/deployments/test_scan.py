@@ -17,7 +17,6 @@ from curvote.systems.utility.method.deployment import (
 )
 from curvote.systems.utility.method.engines.base import Draws
 from curvote.systems.utility.method.scan import (
-    Refit,
     candidate_splits,
     influence,
     list_deployments,
@@ -144,8 +143,8 @@ def test_other_answers_to_agree_with_void_the_bound_where_they_differ():
 def test_retraining_follows_its_seed_and_the_noise():
     """The same seed gives the same model; little noise nearly the clean one."""
     deployment = Deployment("pm_01", 1.0, EQUAL, "retrain")
-    first = read(deployment, refit=Refit(2, 1))
-    again = read(deployment, refit=Refit(2, 1))
+    first = read(deployment, seed=1)
+    again = read(deployment, seed=1)
     assert np.array_equal(first.agreement, again.agreement)
     assert not np.array_equal(first.agreement, read(deployment).agreement)
     little = read(Deployment("pm_01", 30.0, EQUAL, "retrain"))
@@ -201,10 +200,9 @@ def test_retraining_without_training_data_is_refused():
 
 def test_models_that_must_be_asked_are_drawn():
     """Draws carry intervals at their confidence."""
-    from curvote.systems.utility.method.engines.black_box import BlackBox
     from curvote.systems.utility.method.profile import build_profile
 
-    drawn = build_profile(SETTING, engine=BlackBox())
+    drawn = build_profile(SETTING, evidence="draws")
     how = Draws(400, 0.99, SeededEntropy(1))
     found = measure(SETTING, drawn, Deployment("pm_01", 2.0, EQUAL), how)
     exact = read(Deployment("pm_01", 2.0, EQUAL))

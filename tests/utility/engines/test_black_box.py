@@ -22,7 +22,6 @@ from curvote.systems.utility.method.engines.base import (
     make_channel,
     predict_batched,
     predict_indices,
-    withheld_channel,
 )
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.intervals import mean_share_interval
@@ -85,7 +84,7 @@ def test_intervals_cover_the_truth_of_a_network(name: str) -> None:
     inside = []
     for epsilon in (1.0, 4.0):
         through = channel(name, epsilon)
-        truth = grid_shares(known, through, 200)
+        truth = grid_shares(known, through, 120)
         for seed in range(3):
             found = known.answers(through, Draws(1000, 0.95, SeededEntropy(seed)))
             _, low, high = agreement(known, found)
@@ -110,7 +109,7 @@ def test_average_covers_and_is_narrower_than_records() -> None:
     """8,000 draws of 40 records together: about 1 % on each side."""
     known = surface(models_of.network(), 40)
     through = channel("pm_01", 2)
-    truth = grid_shares(known, through, 200).mean()
+    truth = grid_shares(known, through, 120).mean()
     i = np.arange(40)
     hits = known.counts(through, 200, SeededEntropy(8))[i, known.clean]
     low, high = mean_share_interval(hits, 200, 0.95)
@@ -156,7 +155,7 @@ def test_nothing_sent_takes_one_question() -> None:
     """What is withheld has one output, the constant."""
     known = surface(models_of.forest())
     middle = STROKE.bounds.mean(axis=1)
-    found = known.answers(withheld_channel(STROKE.bounds, middle), Draws(2000))
+    found = known.answers(Channel([], STROKE.bounds, middle), Draws(2000))
     rows = STROKE.X[:20].copy()
     rows[:, list(STROKE.sensitive)] = middle
     answers = predict_indices(models_of.forest(), rows)

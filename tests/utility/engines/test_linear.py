@@ -1,11 +1,25 @@
-"""The linear engine: exact for two noised features, a certain bracket for more."""
+"""Linear classifiers: which are read, exact for two values, narrow for more."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import special
-from sklearn.linear_model import LogisticRegression
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import (
+    LogisticRegression,
+    Perceptron,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDOneClassSVM,
+)
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
 
 from curvote.mechanisms import make
 from curvote.systems.utility.method.engines.base import (
@@ -14,12 +28,10 @@ from curvote.systems.utility.method.engines.base import (
     Part,
     Question,
     make_channel,
-    withheld_channel,
 )
-from curvote.systems.utility.method.engines.discriminants import Linear
+from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
 from curvote.systems.utility.method.engines.scores import bracket_positive
 from tests.utility import models_of
-from tests.utility.engines.linear_of import DIGITS, STROKE, plain, surface_of
 from tests.utility.engines.scores.laws_of import (
     MECHANISMS,
     Fixed,
@@ -27,6 +39,28 @@ from tests.utility.engines.scores.laws_of import (
     errors,
     normal,
 )
+
+STROKE, DIGITS = models_of.stroke_like(), models_of.digits_like()
+
+
+def surface_of(model, data=STROKE, n=10, sensitive=None, bounds=None):
+    """Return the engine's surface of a model and some records."""
+    chosen = data.sensitive if sensitive is None else sensitive
+    edges = data.bounds if bounds is None else bounds
+    question = Question(model, data.X[:n], chosen, edges)
+    assert Linear().refusal(question) is None
+    return Linear().surface(question)
+
+
+def plain(weights, intercept, n=10, seed=1):
+    """Return the surface of weights on [-1, 1]^d, all of it sensitive."""
+    d = len(weights)
+    records = np.random.default_rng(seed).uniform(-1, 1, (n, d))
+    edges = np.tile([-1.0, 1.0], (d, 1))
+    question = Question(
+        LinearModel(weights, intercept), records, tuple(range(d)), edges
+    )
+    return Linear().surface(question)
 
 
 @pytest.mark.parametrize("data", ["stroke", "digits"])
@@ -157,7 +191,7 @@ def test_withheld_features_are_their_constant():
     """Nothing sent: the answer at the constants; one sent: its law alone."""
     surface = surface_of(models_of.logistic())
     instead = np.array([61.0, 30.0])
-    given = surface.answers(withheld_channel(STROKE.bounds, instead), Draws())
+    given = surface.answers(Channel([], STROKE.bounds, instead), Draws())
     rows = STROKE.X[:10].copy()
     rows[:, [0, 5]] = instead
     told = surface.question.model.predict(rows)
@@ -206,3 +240,84 @@ def test_kept_surface_answers_as_the_first(data, tmp_path):
     one, other = (answers(each, "pm_01")[0] for each in (surface, again))
     assert (one.share == other.share).all()
     assert (surface.clean == again.clean).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(),
+        SGDClassifier(random_state=1),
+        RidgeClassifier(),
+        Perceptron(),
+        LinearDiscriminantAnalysis(),
+        LogisticRegression(max_iter=500),
+        NearestCentroid(),
+        NearestCentroid(priors="empirical"),
+        KMeans(3, random_state=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("data", [STROKE, DIGITS], ids=["stroke", "digits"])
+def test_linear_models_are_read(model, data):
+    """Whatever the kind, behind a scaler: draws agree."""
+    surface = surface_of(
+        make_pipeline(StandardScaler(), model).fit(data.X, data.y), data
+    )
+    given, channel = answers(surface, "joint_box")
+    assert errors(surface, given, channel, 2000).max() < 4.5
+
+
+@pytest.mark.parametrize("model", [MultinomialNB(), ComplementNB()])
+def test_naive_bayes_on_counts_is_linear(model):
+    """Its scores are weights times the counts."""
+    surface = surface_of(model.fit(DIGITS.X, DIGITS.y), DIGITS)
+    given, channel = answers(surface, "pm_01")
+    assert errors(surface, given, channel, 2000).max() < 4.5
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (SVC(), "SVC is not linear."),
+        (
+            SVC(kernel="linear", decision_function_shape="ovo"),
+            "SVC is not linear.",
+        ),
+        (BernoulliNB(), "BernoulliNB is not linear."),
+        (SGDOneClassSVM(), "SGDOneClassSVM is not linear."),
+        (
+            CalibratedClassifierCV(LogisticRegression(max_iter=500)),
+            "CalibratedClassifierCV is not linear.",
+        ),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_not_linear_is_refused(model, why):
+    """Also votes of pairs of classes, which have weights too."""
+    question = Question(
+        model.fit(DIGITS.X, DIGITS.y), DIGITS.X, (1, 6), np.tile([0.0, 1.0], (2, 1))
+    )
+    assert Linear().refusal(question) == why
+
+
+def test_answers_that_are_not_the_weights_are_noticed():
+    """An estimator with weights may answer in another way."""
+
+    class Shifted(LogisticRegression):
+        def predict(self, X):
+            return (self.decision_function(X) > 0.5).astype(int)
+
+    model = Shifted(max_iter=5000).fit(STROKE.X, STROKE.y)
+    question = Question(model, STROKE.X, STROKE.sensitive, STROKE.bounds)
+    said = "Shifted answers otherwise than the largest of its scores."
+    assert Linear().refusal(question) == said
+
+
+def test_many_classes_and_features_are_refused():
+    """Four classes are exact for two features, and the reason says so."""
+    model = models_of.logistic("digits")
+    question = Question(model, DIGITS.X, (1, 2, 6), np.tile([0.0, 1.0], (3, 1)))
+    why = Linear().refusal(question)
+    assert why == (
+        "A linear model of 4 classes is exact for two sensitive features; here are 3."
+    )

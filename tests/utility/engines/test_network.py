@@ -145,7 +145,7 @@ def test_certain_boxes_have_one_answer_whatever_the_activation(activation):
     """Boxes of every size, two layers, four classes."""
     given = models_of.digits_like()
     kind = MLPClassifier((12, 12), activation=activation, alpha=1.0, random_state=3)
-    model = kind.set_params(solver="lbfgs", max_iter=3000).fit(given.X, given.y)
+    model = kind.set_params(solver="lbfgs", tol=0.01).fit(given.X, given.y)
     assert mistaken(asked("digits", model=model)) == 0
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,8 +37,7 @@ class Setting:
     features and labels that the model's owner has, as ``fit`` takes them. With
     ``client_side`` clients can run the model. ``clip`` moves an output beyond the
     bounds to the edge. ``reference`` (n,) are the answers to agree with, as places,
-    where they are not this model's own on ``records``. With ``alike`` a prior may weigh
-    public records by their likeness in what is not sensitive (`likeness`).
+    where they are not this model's own on ``records``.
     """
 
     model: Any
@@ -49,12 +48,10 @@ class Setting:
     labels: Places | None = None
     groups: NDArray[np.str_] | None = None
     public: FloatArray | None = None
-    public_labels: Places | None = None
     train: tuple[FloatArray, NDArray[Any]] | None = None
     client_side: bool = False
     clip: bool = True
     reference: Places | None = None
-    alike: bool = True
 
     @property
     def n(self) -> int:
@@ -107,6 +104,12 @@ class Setting:
         )
         return base.class_indices(self.classes, predictions)
 
+    def withhold(self, records: FloatArray) -> FloatArray:
+        """Return records with the public constants in the sensitive columns."""
+        rows = np.array(records, dtype=np.float64)
+        rows[:, list(self.sensitive)] = self.fill_value
+        return rows
+
     def put(self, records: FloatArray) -> NDArray[np.uint16]:
         """Return the answers with each public record's sensitive values in place.
 
@@ -140,8 +143,23 @@ def make_setting(
     """
     rows = _check_records(model, records)
     n, width = rows.shape
-    names = _check_names(model, features, width)
-    columns = _check_columns(sensitive, names)
+    if features is None:
+        features = getattr(model, "feature_names_in_", None)
+    named = [f"x{i}" for i in range(width)] if features is None else features
+    if len(named) != width or len(set(named)) < width:
+        raise UserError(f"features holds {len(named)} names; give {width} different.")
+    names = tuple(map(str, named))
+    columns = tuple(
+        names.index(validate.one_of(names, sensitive=column))
+        if isinstance(column, str)
+        else validate.at_least(0, sensitive=column)
+        for column in sensitive
+    )
+    if not columns or len(set(columns)) < len(columns) or max(columns) >= width:
+        raise UserError(
+            f"sensitive is {validate.format_value(list(sensitive))}; give one or more"
+            f" different columns, 0 to {width - 1}."
+        )
     if fields.get("public") is not None:
         public = fields["public"] = validate.finite(public=fields["public"])
         if public.ndim != 2 or public.shape[1] != width or not len(public):
@@ -192,38 +210,10 @@ def _check_records(model: Any, records: ArrayLike) -> FloatArray:
     return rows
 
 
-def _check_columns(
-    sensitive: Sequence[int | str], names: tuple[str, ...]
-) -> tuple[int, ...]:
-    """Return the sensitive columns, checked to be different and to exist."""
-    columns = tuple(
-        names.index(validate.one_of(names, sensitive=column))
-        if isinstance(column, str)
-        else validate.at_least(0, sensitive=column)
-        for column in sensitive
-    )
-    if not columns or len(set(columns)) < len(columns) or max(columns) >= len(names):
-        raise UserError(
-            f"sensitive is {validate.format_value(list(sensitive))}; give one or more"
-            f" different columns, 0 to {len(names) - 1}."
-        )
-    return columns
-
-
-def _check_names(
-    model: Any, features: Sequence[str] | None, width: int
-) -> tuple[str, ...]:
-    """Return the names of the columns, checked."""
-    if features is None:
-        features = getattr(model, "feature_names_in_", None)
-    names = [f"x{i}" for i in range(width)] if features is None else features
-    if len(names) != width or len(set(names)) < width:
-        raise UserError(f"features holds {len(names)} names; give {width} different.")
-    return tuple(str(name) for name in names)
-
-
 ReadMode = Literal["raw", "decode", "retrain", "without"]
-READS = ("raw", "decode", "retrain", "without")
+READS = get_args(ReadMode)
+# Ways to read what is sent, in the order in which they are looked at.
+READ_ORDER: tuple[ReadMode, ...] = READS[:3]
 # Deployments that are no mechanism on features.
 WITHHOLD, OUTPUT = "withhold", "output"
 # More levels than these say no more: a percent of the bounds.
@@ -317,13 +307,6 @@ def check_deployment(deployment: Deployment, setting: Setting) -> Deployment:
     return deployment
 
 
-def equal_split(mechanism: str, s: int) -> tuple[float, ...] | None:
-    """Return the equal split over ``s`` features; None for a vector mechanism."""
-    if mechanism == OUTPUT or (mechanism != WITHHOLD and is_vector(mechanism)):
-        return None
-    return (0.0 if mechanism == WITHHOLD else 1 / s,) * s
-
-
 def is_vector(name: str) -> bool:
     """Return whether the mechanism takes a record as a whole."""
     return issubclass(mechanism_class(name), VectorMechanism)
@@ -339,12 +322,10 @@ def level_count(epsilon: float) -> int:
     return min(MOST_LEVELS, max(2, 1 + round(math.exp(min(epsilon / 2, 10)))))
 
 
-def deployment_channel(
-    setting: Setting, deployment: Deployment, *, clip: bool | None = None
-) -> base.Channel:
-    """Return the channel between record and model; ``clip`` overrules."""
+def deployment_channel(setting: Setting, deployment: Deployment) -> base.Channel:
+    """Return the channel between record and model."""
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return base.withheld_channel(setting.bounds, setting.fill_value)
+        return base.Channel([], setting.bounds, setting.fill_value)
     s = len(setting.sensitive)
     params = dict(deployment.params)
     if deployment.delta:
@@ -358,7 +339,7 @@ def deployment_channel(
         bounds=setting.bounds,
         fill_value=setting.fill_value,
         split=deployment.split,
-        clip=setting.clip if clip is None else clip,
+        clip=setting.clip,
         **params,
     )
 
@@ -377,18 +358,6 @@ def floor_deployments(setting: Setting) -> list[Deployment]:
     return [raw, *decoded, *trained]
 
 
-def answers_withheld(setting: Setting) -> Places:
-    """Return the model's answers with the public constants in place, (n,)."""
-    return setting.answers(_with_constants(setting, setting.records))
-
-
-def _with_constants(setting: Setting, records: FloatArray) -> FloatArray:
-    """Return records with public constants in the sensitive columns."""
-    rows = np.array(records, dtype=np.float64)
-    rows[:, list(setting.sensitive)] = setting.fill_value
-    return rows
-
-
 def answers_without(setting: Setting) -> Places:
     """Return the answers of the model trained without the sensitive features, (n,).
 
@@ -398,8 +367,8 @@ def answers_without(setting: Setting) -> Places:
     if setting.train is None:
         raise UserError(NO_TRAIN)
     features, targets = setting.train
-    fitted = fit_again(setting.model, _with_constants(setting, features), targets)
-    return setting.answers(_with_constants(setting, setting.records), fitted)
+    fitted = fit_again(setting.model, setting.withhold(features), targets)
+    return setting.answers(setting.withhold(setting.records), fitted)
 
 
 def fit_again(model: Any, features: FloatArray, targets: NDArray[Any]) -> Any:

@@ -145,10 +145,6 @@ class Row:
     evidence: str
     queries: int
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the row as the command prints it."""
-        return asdict(self)
-
 
 def make_row(
     setting: Setting,
@@ -255,94 +251,46 @@ Scan = Sequence[Pair]
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal: a metric's mean, or ``target`` for a ``share`` of records."""
+    """Goal: a metric's mean, or ``target`` for a ``share`` of records, and its words.
 
-    metric: Metric = "agreement"
-    target: float | None = None
-    share: float | None = None
+    ``names`` are the sensitive features'.
+    """
+
+    names: tuple[str, ...]
+    metric: Metric
+    target: float | None
+    share: float | None
 
     def value(self, measured: Measurement, which: Half) -> float:
         """Return the compared value: the mean, or the share at the target.
 
         Drawn records count as there where their interval lies above the target.
         """
+        agreement = self.metric == "agreement"
+        values = measured.agreement if agreement else measured.right
+        if values is None:
+            raise UserError("Accuracy needs labels: give them, or ask for agreement.")
         if self.share is None or self.target is None:
-            return float(self._metric_values(measured)[which].mean())
-        certain = self.metric == "agreement"
-        values = measured.lower if certain else self._metric_values(measured)
+            return float(values[which].mean())
+        values = measured.lower if agreement else values
         return float(np.mean(values[which] >= self.target))
 
-    def _metric_values(self, measured: Measurement) -> FloatArray:
-        """Return the metric of each record."""
-        if self.metric == "agreement":
-            return measured.agreement
-        if measured.right is None:
-            raise UserError("Accuracy needs labels: give them, or ask for agreement.")
-        return measured.right
+    def best(self, scan: Scan, which: Half) -> Pair:
+        """Return the pair of the highest value, of equal ones the least epsilon."""
+        ordered = sorted(scan, key=lambda pair: pair[0].epsilon)
+        return max(ordered, key=lambda pair: self.value(pair[1], which))
 
-    @property
-    def needed(self) -> float:
-        """Value that must be reached."""
-        goal = self.target if self.share is None else self.share
-        return 0.0 if goal is None else goal
-
-
-def best_pair(scan: Scan, goal: Goal, which: Half) -> Pair:
-    """Return the pair of the highest value, of equal ones the least epsilon."""
-    ordered = sorted(scan, key=lambda pair: pair[0].epsilon)
-    return max(ordered, key=lambda pair: goal.value(pair[1], which))
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Explanation of a recommendation, from figures of ``displayed`` records.
-
-    The half that did not choose, or all of them for what costs nothing.
-    """
-
-    names: tuple[str, ...]
-    scan: Scan
-    goal: Goal
-    displayed: Half
-
-    def why(self, pair: Pair) -> str:
-        """Return the sentence on a chosen pair."""
-        free, n = pair[0].free, int(self.displayed.sum())
-        alternatives = [p for p in self.scan if p[0].free != free]
-        against = "nothing that is sent was looked at"
-        if alternatives:  # a floor, or a noised deployment
-            other = best_pair(alternatives, self.goal, self.displayed)
-            against = f"{self._describe(other[0])} has {self._format_figure(other)}"
-        begin = "Send nothing" if free else f"Send {self._describe(pair[0])}"
-        basis = (
-            f"all {n} records" if free else f"the {n} records that did not choose it"
-        )
-        return f"{begin}: {self._format_figure(pair)} on {basis}; {against}."
-
-    def explain_failure(self) -> str:
-        """Return the sentence where nothing reaches the target."""
-        most = max(deployment.epsilon for deployment, _ in self.scan)
-        near = best_pair(self.scan, self.goal, self.displayed)
-        nearest = f"{self._describe(near[0])}, {self._format_figure(near)}"
-        goal = f"{self.goal.metric} {self.goal.target:g}"
-        if self.goal.share is not None:
-            goal = f"{goal} in {self.goal.share:.0%} of the records"
-        return (
-            f"No total epsilon up to {most:g} reaches {goal} on both halves of"
-            f" the records; the nearest is {nearest}."
-        )
-
-    def _describe(self, deployment: Deployment) -> str:
+    def describe(self, deployment: Deployment) -> str:
         """Return a deployment in words, with its total epsilon."""
         words, total = deployment.describe(self.names), deployment.epsilon
         return words if deployment.free else f"{words}, total epsilon {total:g}"
 
-    def _format_figure(self, pair: Pair) -> str:
+    def format_figure(self, pair: Pair, which: Half) -> str:
         """Return a pair's value in words."""
-        value = self.goal.value(pair[1], self.displayed)
-        if self.goal.share is None:
-            return f"{self.goal.metric} {value:.3f}"
-        return f"{value:.1%} of records with {self.goal.metric} {self.goal.target:g}"
+        value = self.value(pair[1], which)
+        if self.share is None:
+            return f"{self.metric} {value:.3f}"
+        return f"{value:.1%} of records with {self.metric} {self.target:g}"
 
 
 @dataclass(frozen=True)
@@ -350,13 +298,11 @@ class Recommendation:
     """Recommended deployment, its figures, and the reason.
 
     ``deployment`` and ``row`` are None where no total epsilon reaches the target.
-    ``confidence`` is that of the row's interval where evidence is drawn, else None.
     """
 
     deployment: Deployment | None
     row: Row | None
     reason: str
-    confidence: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the row's keys, all None where there is none, and ``reason``."""
@@ -395,7 +341,7 @@ def recommend(
         validate.fraction(target=target)
     if share is not None:
         validate.fraction(share=share)
-    goal = Goal(metric, target, share)
+    goal = Goal(setting.names, metric, target, share)
     limit = math.inf if epsilon is None else validate.positive(epsilon=epsilon)
     within = [
         pair
@@ -403,55 +349,55 @@ def recommend(
         if pair[0].epsilon <= limit
         and (setting.client_side or pair[0].mechanism != OUTPUT)
     ]
-    if not any(deployment.free for deployment, _ in within):
+    floors = [pair for pair in within if pair[0].free]
+    if not floors:
         raise UserError("A recommendation needs the floors: scan them as well.")
     halves = split_halves(setting, profile, seed)
-    find = _best_pair if target is None else _least_pair
-    choice = find(within, goal, halves)
-    if choice is None:
-        reasons = Explanation(setting.names, within, goal, halves[1])
-        return Recommendation(None, None, reasons.explain_failure())
-    displayed = halves[0] | halves[1] if choice[0].free else halves[1]
-    reasons = Explanation(setting.names, within, goal, displayed)
-    row = make_row(setting, *choice, which=displayed, target=target, sample=sample)
-    return Recommendation(choice[0], row, reasons.why(choice), choice[1].confidence)
-
-
-def _best_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair:
-    """Return the best pair on the first half, or the best floor if as good."""
-    best = best_pair(scan, goal, halves[0])
-    beats = _beats_floors(best, scan, goal, halves)
-    return best if beats else _best_floor(scan, goal, halves)
-
-
-def _least_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair | None:
-    """Return the pair that reaches the target at the least total, if any."""
+    every = halves[0] | halves[1]
+    needed = (target if share is None else share) or 0.0
+    floor = goal.best(floors, every)
 
     def reaches(pair: Pair) -> bool:
-        return all(goal.value(pair[1], half) >= goal.needed for half in halves)
+        return all(goal.value(pair[1], half) >= needed for half in halves)
 
-    floor = _best_floor(scan, goal, halves)
-    if reaches(floor):
-        return floor
-    for total in sorted({deployment.epsilon for deployment, _ in scan}):
-        of_total = [pair for pair in scan if pair[0].epsilon == total]
-        best = best_pair(of_total, goal, halves[0])
-        if reaches(best) and _beats_floors(best, scan, goal, halves):
-            return best
-    return None
+    def beats_floors(pair: Pair) -> bool:
+        return not pair[0].free and all(
+            goal.value(pair[1], half) > goal.value(measured, half)
+            for half in halves
+            for _, measured in floors
+        )
 
-
-def _best_floor(scan: Scan, goal: Goal, halves: Halves) -> Pair:
-    """Return the best floor on all records."""
-    floors = [pair for pair in scan if pair[0].free]
-    return best_pair(floors, goal, halves[0] | halves[1])
-
-
-def _beats_floors(pair: Pair, scan: Scan, goal: Goal, halves: Halves) -> bool:
-    """Return whether a pair sends something and beats every floor twice."""
-    floors = [measured for deployment, measured in scan if deployment.free]
-    return not pair[0].free and all(
-        goal.value(pair[1], half) > goal.value(floor, half)
-        for half in halves
-        for floor in floors
-    )
+    choice: Pair | None = floor
+    if target is None:
+        best = goal.best(within, halves[0])
+        choice = best if beats_floors(best) else floor
+    elif not reaches(floor):
+        totals = sorted({deployment.epsilon for deployment, _ in within})
+        by_total = [[pair for pair in within if pair[0].epsilon == t] for t in totals]
+        bests = (goal.best(pairs, halves[0]) for pairs in by_total)
+        fit = (best for best in bests if reaches(best) and beats_floors(best))
+        choice = next(fit, None)
+    if choice is None:
+        most = max(deployment.epsilon for deployment, _ in within)
+        near, wanted = goal.best(within, halves[1]), f"{metric} {target:g}"
+        if share is not None:
+            wanted = f"{wanted} in {share:.0%} of the records"
+        reason = (
+            f"No total epsilon up to {most:g} reaches {wanted} on both halves of"
+            f" the records; the nearest is {goal.describe(near[0])},"
+            f" {goal.format_figure(near, halves[1])}."
+        )
+        return Recommendation(None, None, reason)
+    # The figures of what costs nothing are of all records.
+    free, displayed = choice[0].free, every if choice[0].free else halves[1]
+    n, against = int(displayed.sum()), "nothing that is sent was looked at"
+    alternatives = [pair for pair in within if pair[0].free != free]
+    if alternatives:  # a floor, or a noised deployment
+        other = goal.best(alternatives, displayed)
+        figure = goal.format_figure(other, displayed)
+        against = f"{goal.describe(other[0])} has {figure}"
+    begin = "Send nothing" if free else f"Send {goal.describe(choice[0])}"
+    basis = f"all {n} records" if free else f"the {n} records that did not choose it"
+    figure = goal.format_figure(choice, displayed)
+    row = make_row(setting, *choice, which=displayed, target=target, sample=sample)
+    return Recommendation(choice[0], row, f"{begin}: {figure} on {basis}; {against}.")

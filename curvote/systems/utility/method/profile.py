@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,8 @@ from curvote.systems.utility.method.engines import base
 # Of the bounds' widths: sides, and the radius, are at most so much short.
 SIDE_PRECISION = 2.0**-12
 RADIUS_PRECISION = 2.0**-16
+# Its sides grow by such steps first, also a share of the widths.
+FIRST_STEP = 0.25
 
 Mask = NDArray[np.bool_]
 # Whether the boxes ``low`` (n, s) to ``high`` hold; anything where it is not asked.
@@ -68,96 +70,60 @@ def certify_box(
         ends = np.where(tested, low, inner), np.where(tested, high, inner)
         return point & surface.holds(*ends)
 
-    first = bisect_radius(holds_inside, inner, bounds, RADIUS_PRECISION)
-    ends = grow_boxes(holds_inside, ball_boxes(inner, first, bounds), bounds, precision)
-    reach = inscribed_radius(ends, inner, bounds)
-    none = np.zeros(len(values), dtype=np.int64)
-    return Box(reach, ends[..., 0], ends[..., 1], point, none)
-
-
-def inscribed_radius(
-    ends: FloatArray, values: FloatArray, bounds: FloatArray
-) -> FloatArray:
-    """Return the radius of the largest ball within boxes, as a share.
-
-    A side at the bounds stands in no way.
-    """
-    reach = np.abs(ends - values[..., None]) / np.diff(bounds)
-    return np.asarray(np.where(ends == bounds, 1.0, reach).min(axis=(1, 2)))
+    grown = grow_boxes(holds_inside, inner, bounds, (RADIUS_PRECISION, precision))
+    return Box(*grown, point, np.zeros(len(values), dtype=np.int64))
 
 
 def grow_boxes(
     holds: HoldsTest,
-    balls: FloatArray,
+    values: FloatArray,
     bounds: FloatArray,
-    precision: float,
-    first_step: float = 0.25,
-) -> FloatArray:
-    """Return boxes (n, s, 2) that ``holds`` accepts, grown from ``balls``.
+    precisions: tuple[float, float],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return radius (n,), low and high (n, s) of boxes that ``holds`` accepts.
 
-    Each side in turn takes steps of ``first_step`` widths until none of a box's sides
-    can. Then the step is halved, down to the precision, and each side takes one at
-    most: two would have been a step before. With a first step of 0 the balls stay.
+    First the largest ball around ``values``, by bisection to the first of the
+    ``precisions``. Then each side in turn takes steps of `FIRST_STEP` widths until none
+    of a box's sides can; then the step is halved, down to the second precision, and
+    each side takes one at most: two would have been a step before. The radius is that
+    of the largest ball within the box; a side at the bounds stands in no way.
     """
-    ends = balls.copy()
-    step = np.full(len(balls), first_step)
-    open_ = np.ones(ends.shape, dtype=bool)
-    while (step >= precision).any():
-        first = step == first_step
-        for side in np.ndindex(ends.shape[1:]):
-            at = (slice(None), *side)
-            open_[at] &= _push_side(holds, ends, side, step * open_[at], bounds) & first
-        done = ~open_.any(axis=(1, 2))
-        open_[done] = True
-        step = np.where(done, step / 2, step)
-        step[step < precision] = 0
-    return ends
+    n, widths = len(values), np.diff(bounds)[:, 0]
 
+    def balls(radius: FloatArray) -> FloatArray:
+        reach, (low, high) = radius[:, None] * widths, bounds.T
+        ends = np.maximum(values - reach, low), np.minimum(values + reach, high)
+        return np.stack(ends, axis=-1)
 
-def ball_boxes(
-    values: FloatArray, radius: FloatArray, bounds: FloatArray
-) -> FloatArray:
-    """Return the balls of these radii within the bounds, (n, s, 2)."""
-    low, high = bounds.T
-    reach = radius[:, None] * (high - low)
-    ends = np.maximum(values - reach, low), np.minimum(values + reach, high)
-    return np.stack(ends, axis=-1)
-
-
-def bisect_radius(
-    holds: HoldsTest, values: FloatArray, bounds: FloatArray, precision: float
-) -> FloatArray:
-    """Return the largest accepted radius of each record, (n,), by bisection."""
-    accepted, refused = np.zeros(len(values)), np.ones(len(values))
-    every = np.ones(len(values), dtype=bool)
-    for _ in range(math.ceil(-math.log2(precision))):
+    accepted, refused = np.zeros(n), np.ones(n)
+    every = np.ones(n, dtype=bool)
+    for _ in range(math.ceil(-math.log2(precisions[0]))):
         middle = (accepted + refused) / 2
-        ends = ball_boxes(values, middle, bounds)
+        ends = balls(middle)
         holding = holds(ends[..., 0], ends[..., 1], every)
         accepted = np.where(holding, middle, accepted)
         refused = np.where(holding, refused, middle)
-    return accepted
-
-
-def _push_side(
-    holds: HoldsTest,
-    ends: FloatArray,
-    side: tuple[int, ...],
-    step: FloatArray,
-    bounds: FloatArray,
-) -> Mask:
-    """Move one side of each box by its step where it then holds; return where."""
-    i, end = side
-    width = bounds[i, 1] - bounds[i, 0]
-    moved_end = np.clip(ends[:, i, end] + (2 * end - 1) * step * width, *bounds[i])
-    wanted: Mask = moved_end != ends[:, i, end]
-    if not wanted.any():
-        return wanted
-    tried = ends.copy()
-    tried[:, i, end] = moved_end
-    accepted = wanted & holds(tried[..., 0], tried[..., 1], wanted)
-    ends[accepted, i, end] = moved_end[accepted]
-    return accepted
+    ends, step = balls(accepted), np.full(n, FIRST_STEP)
+    open_ = np.ones(ends.shape, dtype=bool)
+    while (step >= precisions[1]).any():
+        first = step == FIRST_STEP
+        for i, end in np.ndindex(ends.shape[1:]):
+            reach = (2 * end - 1) * (step * open_[:, i, end]) * widths[i]
+            moved_end = np.clip(ends[:, i, end] + reach, *bounds[i])
+            moves = moved_end != ends[:, i, end]
+            if moves.any():
+                tried = ends.copy()
+                tried[:, i, end] = moved_end
+                moves &= holds(tried[..., 0], tried[..., 1], moves)
+                ends[moves, i, end] = moved_end[moves]
+            open_[:, i, end] &= moves & first
+        done = ~open_.any(axis=(1, 2))
+        open_[done] = True
+        step = np.where(done, step / 2, step)
+        step[step < precisions[1]] = 0
+    share = np.abs(ends - values[..., None]) / np.diff(bounds)
+    reach = np.where(ends == bounds, 1.0, share).min(axis=(1, 2))
+    return np.asarray(reach), ends[..., 0], ends[..., 1]
 
 
 # Of theta: an output at exactly that distance counts, whatever the rounding.
@@ -189,12 +155,10 @@ def concentration_probability(law: Mixture, x: FloatArray, theta: float) -> Floa
 _MOST_ROWS = 1 << 17
 
 
-def uniform_numbers(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
-    """Return uniform numbers in [0, 1), of 53 bits."""
-    words = entropy.words(int(np.prod(count)))
-    return np.asarray((words >> np.uint64(11)).reshape(count) * 2.0**-53)
-
-
+# Zheng & Hu, definition 8: the share of wrong answers that a box may have, and the
+# risk of a test. It is taken seven times for a radius, at the same risk each.
+TAU = 0.01
+OMEGA = 0.05
 # What a tested box is found to, a share of the bounds' widths, as in the paper.
 TRIAL_PRECISION = 0.01
 
@@ -222,32 +186,20 @@ def make_trial(tolerance: float, risk: float, trials: int) -> TrialRule:
     return TrialRule(math.ceil(number), 0, trials)
 
 
-def box_by_trials(
-    question: base.Question,
-    entropy: Entropy,
-    *,
-    tolerance: float = 0.01,
-    risk: float = 0.05,
-    precision: float = TRIAL_PRECISION,
-) -> Box:
-    """Return boxes in which at most ``tolerance`` of all points get another answer.
+def box_by_trials(question: base.Question, entropy: Entropy) -> Box:
+    """Return boxes in which at most `TAU` of all points get another answer.
 
     That is true of every box that was accepted for a record with probability
-    1 - ``risk``. It speaks of points that are uniform in the box, not of a mechanism:
+    1 - `OMEGA`. It speaks of points that are uniform in the box, not of a mechanism:
     nothing is certified, and no bound follows.
     """
-    halvings = math.ceil(-math.log2(precision))
+    halvings = math.ceil(-math.log2(TRIAL_PRECISION))
     trials = halvings * (1 + 4 * len(question.bounds))
-    trial_rule = make_trial(tolerance, risk, trials)
-    return grow_by_trials(question, entropy, trial_rule, precision)
+    return grow_by_trials(question, entropy, make_trial(TAU, OMEGA, trials))
 
 
 def grow_by_trials(
-    question: base.Question,
-    entropy: Entropy,
-    trial_rule: TrialRule,
-    precision: float,
-    **how_far: float,
+    question: base.Question, entropy: Entropy, trial_rule: TrialRule
 ) -> Box:
     """Return the boxes that pass a trial each time that they grow."""
     model, bounds, number = question.model, question.bounds, trial_rule.number
@@ -267,18 +219,18 @@ def grow_by_trials(
             for start in range(0, number, _MOST_ROWS):
                 size = min(_MOST_ROWS, number - start)
                 rows = np.repeat(question.records[[i]], size, axis=0)
-                share = uniform_numbers((size, low.shape[1]), entropy)
+                # Uniform numbers in [0, 1), of 53 bits.
+                words = entropy.words(size * low.shape[1]) >> np.uint64(11)
+                share = words.reshape(size, -1) * 2.0**-53
                 rows[:, list(question.sensitive)] = low[i] + (high[i] - low[i]) * share
                 answers = base.predict_batched(model, rows)
                 wrong += int(np.count_nonzero(answers != clean[i]))
             passed[i] = wrong <= trial_rule.most
         return passed
 
-    balls = ball_boxes(inner, bisect_radius(passes, inner, bounds, precision), bounds)
-    ends = grow_boxes(passes, balls, bounds, precision, **how_far)
-    reach = inscribed_radius(ends, inner, bounds)
-    never = np.zeros(len(inner), dtype=bool)
-    return Box(reach, ends[..., 0], ends[..., 1], never, queries)
+    precisions = TRIAL_PRECISION, TRIAL_PRECISION
+    grown = grow_boxes(passes, inner, bounds, precisions)
+    return Box(*grown, np.zeros(len(inner), dtype=bool), queries)
 
 
 @dataclass(frozen=True)
@@ -355,31 +307,20 @@ def certified_box(surface: base.Surface, question: base.Question) -> Box | None:
         return None
 
 
-# Zheng & Hu, definition 8: the share of wrong answers that a box may have, and the
-# risk of a test. It is taken seven times for a radius, at the same risk each.
-TAU = 0.01
-OMEGA = 0.05
-
-
 def query_count(omega: float = OMEGA, tau: float = TAU / 2) -> int:
     """Return ln(2/omega) / (2 tau^2), rounded up (theorem 1): 73,778."""
     return math.ceil(math.log(2 / omega) / (2 * tau * tau))
 
 
-def published_boxes(
-    question: base.Question, entropy: Entropy, *, first_step: float = 0.25
-) -> Box:
+def published_boxes(question: base.Question, entropy: Entropy) -> Box:
     """Return the boxes of the published procedure (section 5.1).
 
     A box passes where at most tau/2 of 73,778 uniform points get another answer; the
-    radius takes seven tests, 516,446 queries, and with ``first_step`` 0 it is all.
-    ``certified`` is false throughout.
+    radius takes seven tests, 516,446 queries. ``certified`` is false throughout.
     """
     number = query_count()
     trial_rule = TrialRule(number, math.floor(number * TAU / 2))
-    return grow_by_trials(
-        question, entropy, trial_rule, TRIAL_PRECISION, first_step=first_step
-    )
+    return grow_by_trials(question, entropy, trial_rule)
 
 
 def published_claim(channel: base.Channel, values: FloatArray, box: Box) -> FloatArray:
@@ -416,7 +357,7 @@ def prior_weights(setting: deployment.Setting) -> FloatArray | None:
     (who is married is rarely a child): using them costs no epsilon.
     """
     public = setting.public
-    if public is None or not setting.alike:
+    if public is None:
         return None
     insensitive = np.setdiff1d(np.arange(public.shape[1]), setting.sensitive)
     columns = [int(column) for column in insensitive if np.ptp(public[:, column]) > 0]
@@ -459,8 +400,8 @@ def _kernel_weights(squared: FloatArray, reach: float) -> FloatArray:
     return np.asarray(weights_raw / weights_raw.sum(axis=1, keepdims=True))
 
 
-EvidenceWanted = Literal["auto", "exact", "bracket", "draws"]
-_SURFACE, _BOX, _PUBLISHED = "surface.", "box.", "published."
+_SURFACE, _BOX = "surface.", "box."
+_ARRAYS = ("engine", "why", "clean", "withheld", "public", "without", "weights")
 
 
 @dataclass(frozen=True)
@@ -516,35 +457,23 @@ class Profile:
         return np.asarray(np.argmax(scores, axis=0), dtype=np.int64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restore_profile` needs."""
-        optional: dict[str, NDArray[Any] | None] = {
-            "engine": np.array(self.engine),
-            "why": np.array(self.why),
-            "clean": self.clean,
-            "withheld": self.withheld,
-            "public": self.public,
-            "without": self.without,
-            "weights": self.weights,
+        """Return the arrays that `restore_profile` needs; published boxes are not."""
+        box = {} if self.box is None else vars(self.box)
+        return {
+            **{_SURFACE + name: part for name, part in self.surface.arrays().items()},
+            **{_BOX + name: part for name, part in box.items()},
+            **{
+                name: np.asarray(part)
+                for name in _ARRAYS
+                if (part := getattr(self, name)) is not None
+            },
         }
-        parts = {
-            _SURFACE: self.surface.arrays(),
-            _BOX: _box_arrays(self.box),
-            _PUBLISHED: _box_arrays(self.published),
-        }
-        inner = {pre + key: a for pre, part in parts.items() for key, a in part.items()}
-        return inner | {key: a for key, a in optional.items() if a is not None}
-
-
-def _box_arrays(box: Box | None) -> dict[str, NDArray[Any]]:
-    """Return a box's fields as arrays."""
-    return {} if box is None else {key: np.asarray(a) for key, a in vars(box).items()}
 
 
 def build_profile(
     setting: deployment.Setting,
     *,
-    evidence: EvidenceWanted = "auto",
-    engine: base.Engine | None = None,
+    evidence: base.EvidenceWanted = "auto",
     published: Entropy | None = None,
 ) -> Profile:
     """Return the profile of a setting's model, by the engine chosen for it.
@@ -552,9 +481,7 @@ def build_profile(
     With entropy for it the boxes are ``published``, too: 516,446 queries a record and
     more. UserError where no engine can give the evidence asked for.
     """
-    why = ""
-    if engine is None:
-        engine, why = base.choose_engine(setting.question, evidence)
+    engine, why = base.choose_engine(setting.question, evidence)
     surface = engine.surface(setting.question)
     clean = surface.clean if setting.reference is None else setting.reference
     return Profile(
@@ -562,7 +489,7 @@ def build_profile(
         why,
         surface,
         np.asarray(clean),
-        deployment.answers_withheld(setting),
+        setting.answers(setting.withhold(setting.records)),
         None if setting.public is None else setting.put(setting.records),
         None if setting.train is None else deployment.answers_without(setting),
         prior_weights(setting),
@@ -575,20 +502,12 @@ def restore_profile(
     setting: deployment.Setting, arrays: dict[str, NDArray[Any]]
 ) -> Profile:
     """Return the profile built again from its ``arrays``."""
-    engine = base.make_engine(str(arrays["engine"]))
-    surface_arrays, inner, published = (
+    surface_arrays, inner = (
         {key.removeprefix(pre): a for key, a in arrays.items() if key.startswith(pre)}
-        for pre in (_SURFACE, _BOX, _PUBLISHED)
+        for pre in (_SURFACE, _BOX)
     )
-    return Profile(
-        engine.name,
-        str(arrays["why"]),
-        engine.restored(setting.question, surface_arrays),
-        arrays["clean"],
-        arrays["withheld"],
-        arrays.get("public"),
-        arrays.get("without"),
-        arrays.get("weights"),
-        Box(**inner) if inner else None,
-        Box(**published) if published else None,
-    )
+    fields: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+    fields |= {name: str(fields[name]) for name in ("engine", "why")}
+    engine = base.make_engine(fields["engine"])
+    surface = engine.restored(setting.question, surface_arrays)
+    return Profile(**fields, surface=surface, box=Box(**inner) if inner else None)

@@ -64,14 +64,7 @@ class Coordinates:
         matrix[k + np.arange(len(insensitive)), insensitive] = 1
         shift[list(sensitive)] = self.centre
         front = AffineRebuild(matrix, shift, getattr(model, "feature_names_in_", None))
-        return make_pipeline(front, *_pipeline_steps(model))
-
-
-def _pipeline_steps(model: Any) -> list[Any]:
-    """Return a pipeline's steps, those of a search's best, or the model itself."""
-    if hasattr(model, "best_estimator_"):
-        return _pipeline_steps(model.best_estimator_)
-    return [step for _, step in getattr(model, "steps", [("", model)])]
+        return make_pipeline(front, *base.flatten_steps(model))
 
 
 class AffineRebuild(TransformerMixin, BaseEstimator):
@@ -110,14 +103,11 @@ class AffineRebuild(TransformerMixin, BaseEstimator):
         return pd.DataFrame(rebuilt, columns=list(self.names))
 
 
-def principal_coordinates(
-    public: ArrayLike, k: int, *, cover: float = COVER
-) -> Coordinates:
+def principal_coordinates(public: ArrayLike, k: int) -> Coordinates:
     """Return the k leading principal components of public values (m, s).
 
-    Each has bounds of its own (``cover``: see ``coordinates_along``), so that whitening
-    them would change nothing. More components than features, or as many as public
-    records, are a UserError.
+    Each has bounds of its own, so that whitening them would change nothing. More
+    components than features, or as many as public records, are a UserError.
     """
     from sklearn.decomposition import PCA
 
@@ -128,7 +118,7 @@ def principal_coordinates(
             f" {len(values)} public records; ask for fewer."
         )
     components = PCA(k, svd_solver="full").fit(values)
-    return coordinates_along(components.components_.T, values, cover=cover)
+    return coordinates_along(components.components_.T, values)
 
 
 def active_directions(
@@ -184,20 +174,18 @@ def _class_scores(model: Any, rows: FloatArray) -> FloatArray:
     return np.asarray(indicators, dtype=np.float64)
 
 
-def coordinates_along(
-    basis: ArrayLike, public: ArrayLike, *, cover: float = 1.0
-) -> Coordinates:
+def coordinates_along(basis: ArrayLike, public: ArrayLike) -> Coordinates:
     """Return the coordinates along the columns of a basis (s, k), from public values.
 
     The centre is the public mean; values are rebuilt by least squares over the public
     records (m, s), so what is not sent is predicted from what is. The bounds hold the
-    ``cover`` share of the public records' coordinates, each side by its own quantile.
+    `COVER` share of the public records' coordinates, each side by its own quantile.
     Columns along which the public records do not vary are a UserError.
     """
     values, forward = validate.finite(public=public), validate.finite(basis=basis)
     centre = values.mean(axis=0)
     projected = (values - centre) @ forward
-    tails = (1 - cover) / 2
+    tails = (1 - COVER) / 2
     bounds = np.quantile(projected, [tails, 1 - tails], axis=0).T
     if (bounds[:, 0] >= bounds[:, 1]).any():
         raise UserError(
@@ -243,4 +231,4 @@ def direction_coordinates(
         raise UserError(NO_PRIOR)
     basis = active_directions(setting.model, setting.public, setting.sensitive)
     counts = sorted({min(k, basis.shape[1]) for k in numbers})
-    return [coordinates_along(basis[:, :k], setting.prior, cover=COVER) for k in counts]
+    return [coordinates_along(basis[:, :k], setting.prior) for k in counts]

@@ -15,19 +15,18 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method import intervals
 from curvote.systems.utility.method.deployment import (
+    OUTPUT,
+    WITHHOLD,
     Deployment,
     ReadMode,
     check_deployment,
     deployment_channel,
-    equal_split,
+    is_vector,
     make_setting,
 )
 from curvote.systems.utility.method.engines import base
-from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.systems.utility.method.profile import (
-    EvidenceWanted,
-    build_profile,
-)
+from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
+from curvote.systems.utility.method.profile import build_profile
 from curvote.systems.utility.method.scan import measure
 
 TREES = 20
@@ -72,9 +71,10 @@ class Surrogate:
         """Return the black box's surface with the trees beside it."""
         question = replace(black_box.question, model=self.trees)
         engine, _ = base.choose_engine(question)
-        clean, k = black_box.clean, black_box.n_classes
         surface = engine.surface(question)
-        return SurrogateSurface(clean, k, black_box, surface, self.trees)
+        return SurrogateSurface(
+            **vars(black_box), tree_surface=surface, trees=self.trees
+        )
 
 
 def surrogate(
@@ -160,10 +160,9 @@ def surrogate(
 
 
 @dataclass(frozen=True)
-class SurrogateSurface(base.Surface):
+class SurrogateSurface(BlackBoxSurface):
     """Surface of a black box with trees as a control variate."""
 
-    black_box: BlackBoxSurface
     tree_surface: base.Surface
     trees: Any
 
@@ -176,7 +175,7 @@ class SurrogateSurface(base.Surface):
         `BlackBoxSurface.answers`.
         """
         validate.at_least(1, draws=draws.number)
-        exact = self.black_box.exact_answers(channel, draws.number)
+        exact = self.exact_answers(channel, draws.number)
         if exact is not None:
             return exact
         missed = 1 - draws.confidence
@@ -184,7 +183,7 @@ class SurrogateSurface(base.Surface):
             FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy
         )
         tree_answers = self.tree_surface.answers(channel, free)
-        at = base.class_indices(self.black_box.classes, self.trees.classes_)
+        at = base.class_indices(self.classes, self.trees.classes_)
         shares = np.zeros((3, len(self.clean), self.n_classes))
         shares[:, :, at] = tree_answers.share, tree_answers.lower, tree_answers.upper
         share, lower, upper = shares
@@ -209,22 +208,14 @@ class SurrogateSurface(base.Surface):
         """
         n, k = len(self.clean), self.n_classes
         counts = np.zeros((2, n * k), dtype=np.int64)
-        for piece in self.black_box.repeated(channel, draws.number, draws.entropy):
+        for piece in self.repeated(channel, draws.number, draws.entropy):
             tree_answers = base.predict_batched(self.trees, piece.rows)
-            other = base.class_indices(self.black_box.classes, tree_answers)
+            other = base.class_indices(self.classes, tree_answers)
             for side, answer in enumerate((piece.answer, other)):
                 differs = (piece.answer != other) & (answer >= 0)
                 at = (piece.record * k + answer)[differs]
                 counts[side] += np.bincount(at, minlength=n * k)
         return counts[0].reshape(n, k), counts[1].reshape(n, k)
-
-    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-        """Raise NotImplementedError, as a black box does."""
-        return self.black_box.holds(low, high)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the black box; the trees are fitted anew."""
-        return self.black_box.arrays()
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,7 +272,7 @@ def quantify(
     epsilon: float,
     split: Sequence[float] | None = None,
     read: ReadMode = "raw",
-    evidence: EvidenceWanted = "auto",
+    evidence: base.EvidenceWanted = "auto",
     draws: int = 2000,
     confidence: float = 0.95,
     surrogate: Surrogate | None = None,
@@ -352,17 +343,17 @@ def quantify(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train
     )
     s = len(setting.sensitive)
-    shares = equal_split(mechanism, s) if split is None else tuple(split)
+    jointly = mechanism in {WITHHOLD, OUTPUT} or is_vector(mechanism)
+    equal = None if jointly else (1 / s,) * s
+    shares = equal if split is None else tuple(split)
     delta = float(params.pop("delta", 0.0))
     deployment = Deployment(mechanism, epsilon, shares, read, delta, params)
     # Before anything is asked of the model.
     deployment_channel(setting, check_deployment(deployment, setting))
     number = validate.at_least(1, draws=draws)
     drawing = base.Draws(number, validate.fraction(confidence=confidence), entropy)
-    if surrogate is None:
-        profile = build_profile(setting, evidence=evidence)
-    else:  # its trees stand beside the black box
-        profile = build_profile(setting, engine=BlackBox())
+    profile = build_profile(setting, evidence="draws" if surrogate else evidence)
+    if surrogate is not None:  # its trees stand beside the black box
         black_box = cast(BlackBoxSurface, profile.surface)
         profile = replace(profile, surface=surrogate.beside(black_box))
     measured = measure(setting, profile, deployment, drawing)

@@ -1,6 +1,7 @@
 """Deployments of a setting, and what each of them does to each record."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import signature
@@ -22,6 +23,7 @@ from curvote.systems.utility.method import measurement
 from curvote.systems.utility.method.deployment import (
     NO_TRAIN,
     OUTPUT,
+    READ_ORDER,
     Deployment,
     ReadMode,
     Setting,
@@ -138,52 +140,42 @@ def decode_draws(
     """
     places = [place for part in link.parts for place in part.places]
     cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
+    # ln P(bin | public point) of each number (bins, m), and the weights (m,), by term.
     logs = [
         [np.log(np.maximum(masses, _LEAST)).T.copy() for masses in numbers]
         for numbers in _bin_law(prior, places, cuts).terms
     ]
-    table = _LikelihoodTable(prior.weights, logs, cuts)
-    work = setting.n * len(table.weights) * len(table.cuts) * len(table.terms)
+    log_weights = np.log(np.maximum(prior.weights.T, _LEAST))
+
+    def likelihood(outputs: FloatArray) -> FloatArray:
+        # P(bins of the output | public point), (r, m), up to a factor a row.
+        pairs = zip(cuts, outputs.T, strict=True)
+        bins = [np.searchsorted(ends, column) for ends, column in pairs]
+        parts = [
+            sum(table[at] for table, at in zip(tables, bins, strict=True)) + weight
+            for tables, weight in zip(logs, log_weights, strict=True)
+        ]
+        joint = np.logaddexp.reduce(parts, axis=0)
+        return np.asarray(np.exp(joint - joint.max(axis=1, keepdims=True)))
+
+    n, m = setting.n, len(prior.weights)
+    work = n * m * len(cuts) * len(logs)
     number = min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work)))
     entropy = draws.entropy or SystemEntropy()
-    counts = np.zeros((setting.n, profile.n_classes), dtype=np.int64)
-    size = max(1, _BATCH_NUMBERS // (number * len(prior.weights)))
-    for start in range(0, setting.n, size):
-        which = slice(start, min(start + size, setting.n))
+    counts = np.zeros((n, profile.n_classes), dtype=np.int64)
+    size = max(1, _BATCH_NUMBERS // (number * m))
+    for start in range(0, n, size):
+        which = slice(start, min(start + size, n))
         values = np.repeat(setting.values[which], number, axis=0)
-        likelihoods = table.likelihood(link.draw(values, entropy)[:, places])
+        likelihoods = likelihood(link.draw(values, entropy)[:, places])
         class_weights = profile.class_weights(which)
         by_record = likelihoods.reshape(len(class_weights[0]), number, -1)
         scores = [np.einsum("irm,im->ir", by_record, w) for w in class_weights]
         answers = np.asarray(np.argmax(scores, axis=0))
         counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
     low, high = binomial_interval(counts, number, draws.confidence)
-    queries = np.full(setting.n, profile.votes.shape[1], dtype=np.int64)
+    queries = np.full(n, profile.votes.shape[1], dtype=np.int64)
     return base.Answers(counts / number, low, high, "draws", queries, number)
-
-
-@dataclass(frozen=True)
-class _LikelihoodTable:
-    """Log-likelihood of each number's bins at the public points, by term.
-
-    ``weights`` (m, t) are the terms' and ``cuts`` the numbers' bins.
-    """
-
-    weights: FloatArray
-    terms: Sequence[Sequence[FloatArray]]
-    cuts: Sequence[FloatArray]
-
-    def likelihood(self, outputs: FloatArray) -> FloatArray:
-        """Return P(bins of the output | public point), (r, m), up to a factor a row."""
-        pairs = zip(self.cuts, outputs.T, strict=True)
-        bins = [np.searchsorted(ends, column) for ends, column in pairs]
-        parts = []
-        for t, tables in enumerate(self.terms):
-            pairs = zip(tables, bins, strict=True)
-            sums = sum(table[places] for table, places in pairs)
-            parts.append(sums + np.log(np.maximum(self.weights[:, t], _LEAST)))
-        logs = np.logaddexp.reduce(parts, axis=0)
-        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
 # Bins of two features together: what more of them gain is below .001.
@@ -250,7 +242,7 @@ def decode(
     setting: Setting, profile: Profile, deployment: Deployment, draws: base.Draws
 ) -> base.Answers:
     """Return the decoded answers' shares, exact for up to two sent features."""
-    link = deployment_channel(setting, deployment, clip=False)
+    link = replace(deployment_channel(setting, deployment), clip=False)
     places = [place for part in link.parts for place in part.places]
     law, prior = link.law(setting.values), link.law(setting.prior)
     if law is None or prior is None:
@@ -343,17 +335,7 @@ def influence(setting: Setting, public: FloatArray) -> FloatArray:
 # noise, which hardly repeats itself, have thresholds without end.
 MOST_CELLS = 1e5
 _SAMPLE_RECORDS = 20
-
-
-@dataclass(frozen=True)
-class Refit:
-    """Parameters of a refit: ``copies`` >= 1 of the data, noised from ``seed``.
-
-    The copies are noised independently and stacked.
-    """
-
-    copies: int = 4
-    seed: int = 0
+COPIES = 4
 
 
 def retrain(
@@ -361,21 +343,22 @@ def retrain(
     profile: Profile,
     deployment: Deployment,
     draws: base.Draws,
-    refit: Refit,
+    seed: int,
 ) -> base.Answers:
-    """Return the answers of the model fitted again on data noised alike.
+    """Return the answers of the model fitted again on `COPIES` of data noised alike.
 
-    Evidence is the engine's own where its surface is cheap, else drawn. It is about
-    this one fit: another seed fits another model.
+    The copies are noised independently, from ``seed``, and stacked. Evidence is the
+    engine's own where its surface is cheap, else drawn. It is about this one fit:
+    another seed fits another model.
     """
     if setting.train is None:
         raise UserError(NO_TRAIN)
     features, targets = setting.train
     columns, link = list(setting.sensitive), deployment_channel(setting, deployment)
-    rows = np.tile(np.asarray(features, dtype=np.float64), (refit.copies, 1))
+    rows = np.tile(np.asarray(features, dtype=np.float64), (COPIES, 1))
     values = np.clip(rows[:, columns], *setting.bounds.T)
-    rows[:, columns] = link.draw(values, SeededEntropy(refit.seed))
-    model = fit_again(setting.model, rows, np.tile(targets, refit.copies))
+    rows[:, columns] = link.draw(values, SeededEntropy(seed))
+    model = fit_again(setting.model, rows, np.tile(targets, COPIES))
     question = replace(setting.question, model=model)
     cheap = profile.engine == "linear"
     if profile.engine == "trees":
@@ -392,27 +375,24 @@ def scanned_mechanisms(d: int, delta: float = 0.0) -> tuple[str, ...]:
     Left out are those that need what has no public default, those whose outputs are no
     numbers, and those without a law, which must be drawn: name them to have them.
     """
-    return tuple(name for name in names() if _can_carry(name, d, delta))
-
-
-def _can_carry(name: str, d: int, delta: float) -> bool:
-    """Return whether a mechanism can carry ``d`` features with a law."""
-    bounds, middle = np.tile([0.0, 1.0], (d, 1)), np.full((1, d), 0.5)
-    needs = _accepted_params(name, {"delta": delta} if delta else {})
-    if issubclass(mechanism_class(name), LabelMechanism):
-        needs["n_classes"] = 3
-    try:
-        link = base.make_channel(
-            name, epsilon=1.0, bounds=bounds, fill_value=middle[0], **needs
-        )
-        # Outputs are to be numbers like the inputs, not codes.
-        return link.law(middle) is not None and not any(
-            isinstance(kind := part.mechanism, LabelMechanism)
-            and not np.array_equal(kind.outputs(), np.arange(kind.n_classes))
-            for part in link.parts
-        )
-    except UserError:
-        return False
+    bounds, middle, carriers = np.tile([0.0, 1.0], (d, 1)), np.full((1, d), 0.5), []
+    for name in names():
+        needs = _accepted_params(name, {"delta": delta} if delta else {})
+        if issubclass(mechanism_class(name), LabelMechanism):
+            needs["n_classes"] = 3
+        with suppress(UserError):
+            link = base.make_channel(
+                name, epsilon=1.0, bounds=bounds, fill_value=middle[0], **needs
+            )
+            # Outputs are to be numbers like the inputs, not codes.
+            codes = any(
+                isinstance(kind := part.mechanism, LabelMechanism)
+                and not np.array_equal(kind.outputs(), np.arange(kind.n_classes))
+                for part in link.parts
+            )
+            if not codes and link.law(middle) is not None:
+                carriers.append(name)
+    return tuple(carriers)
 
 
 def _accepted_params(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -439,7 +419,9 @@ def list_deployments(
     """
     s = len(setting.sensitive)
     chosen = scanned_mechanisms(s, delta) if mechanisms is None else tuple(mechanisms)
-    read = _available_reads(setting) if reads is None else tuple(reads)
+    data = {"raw": (), "decode": setting.public, "retrain": setting.train}
+    available = [name for name in READ_ORDER if data[name] is not None]
+    read = available if reads is None else tuple(reads)
     accepted = {**(params or {}), **({"delta": delta} if delta else {})}
     shares = candidate_splits(setting)
     result = floor_deployments(setting)
@@ -458,32 +440,44 @@ def list_deployments(
     return result
 
 
-def _available_reads(setting: Setting) -> tuple[ReadMode, ...]:
-    """Return the ways of reading for which the setting has the data."""
-    decode: tuple[ReadMode, ...] = () if setting.public is None else ("decode",)
-    retrain: tuple[ReadMode, ...] = () if setting.train is None else ("retrain",)
-    return ("raw", *decode, *retrain)
-
-
 def measure(
     setting: Setting,
     profile: Profile,
     deployment: Deployment,
     draws: base.Draws | None = None,
-    refit: Refit | None = None,
+    seed: int = 0,
 ) -> measurement.Measurement:
     """Return the effect of a deployment on each record.
 
-    ``draws`` says how evidence is drawn where it must be; ``refit`` how models
-    are fitted again. A deployment that is none for the setting is a UserError.
+    ``draws`` says how evidence is drawn where it must be; from ``seed`` models are
+    fitted again. A deployment that is none for the setting is a UserError.
     """
-    how = base.Draws() if draws is None else draws
+    draws = base.Draws() if draws is None else draws
     check_deployment(deployment, setting)
-    answers = _deployment_answers(setting, profile, deployment, how, refit or Refit())
+    k, read, fixed = profile.n_classes, deployment.read, measurement.fixed_answers
+    if deployment.free and read == "decode":
+        answers = fixed(profile.usual_class, k)
+    elif deployment.free:
+        places = profile.without if read == "without" else profile.withheld
+        if places is None:
+            raise UserError(NO_TRAIN)
+        answers = fixed(places, k)
+    elif deployment.mechanism == OUTPUT:
+        # The clean answer survives with probability e^epsilon / (e^epsilon + K - 1),
+        # rounded towards privacy as the mechanism is.
+        law = KRR(epsilon=deployment.epsilon, n_classes=k).probabilities(np.arange(k))
+        answers = measurement.exact_answers(law[profile.clean], 1)
+    elif read == "decode":
+        answers = decode(setting, profile, deployment, draws)
+    elif read == "retrain":
+        answers = retrain(setting, profile, deployment, draws, seed)
+    else:
+        channel = deployment_channel(setting, deployment)
+        answers = profile.surface.answers(channel, draws)
     measured = measurement.measure_agreement(
-        answers, profile.clean, setting.labels, how.confidence
+        answers, profile.clean, setting.labels, draws.confidence
     )
-    if deployment.read != "raw" or deployment.mechanism == OUTPUT:
+    if read != "raw" or deployment.mechanism == OUTPUT:
         return measured
     link, values = deployment_channel(setting, deployment), setting.values
     bound = claimed = None
@@ -494,33 +488,3 @@ def measure(
     if profile.published is not None:
         claimed = published_claim(link, values, profile.published)
     return replace(measured, bound=bound, claimed=claimed)
-
-
-def _deployment_answers(
-    setting: Setting,
-    profile: Profile,
-    deployment: Deployment,
-    draws: base.Draws,
-    refit: Refit,
-) -> base.Answers:
-    """Return the answers' shares by the way of reading."""
-    if deployment.free:
-        if deployment.read == "decode":
-            return measurement.fixed_answers(profile.usual_class, profile.n_classes)
-        places = profile.without if deployment.read == "without" else profile.withheld
-        if places is None:
-            raise UserError(NO_TRAIN)
-        return measurement.fixed_answers(places, profile.n_classes)
-    if deployment.mechanism == OUTPUT:
-        # The clean answer survives with probability e^epsilon / (e^epsilon + K - 1),
-        # rounded towards privacy as the mechanism is.
-        k = profile.n_classes
-        mechanism = KRR(epsilon=deployment.epsilon, n_classes=k)
-        return measurement.exact_answers(
-            mechanism.probabilities(np.arange(k))[profile.clean], 1
-        )
-    if deployment.read == "decode":
-        return decode(setting, profile, deployment, draws)
-    if deployment.read == "retrain":
-        return retrain(setting, profile, deployment, draws, refit)
-    return profile.surface.answers(deployment_channel(setting, deployment), draws)

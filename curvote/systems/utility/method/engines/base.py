@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import product as every
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.base import validate
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
+from curvote.base.registry import Registry
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import base
 from curvote.mechanisms.factory import make, mechanism_class
@@ -80,48 +79,39 @@ class Channel:
         noised = np.tile(self.fill_value, (len(values), 1))
         for part in self.parts:
             outputs = part.mechanism.simulate(self._to_domain(part, values), entropy)
-            noised[:, list(part.places)] = self._from_outputs(part, outputs)
+            numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+            # As ``Law.scaled`` computes them.
+            scale, shift = self._output_line(part)
+            units = shift + scale * numbers
+            ends = self.bounds[list(part.places)].T
+            noised[:, list(part.places)] = np.clip(units, *ends) if self.clip else units
         return noised
-
-    def _part_bounds(self, part: Part) -> FloatArray:
-        """Return the bounds of a part's features, (2, k)."""
-        return self.bounds[list(part.places)].T
 
     def _to_domain(self, part: Part, values: FloatArray) -> NDArray[Any]:
         """Return the part's features on the mechanism's domain, clipped to it."""
-        low, high = self._part_bounds(part)
+        low, high = self.bounds[list(part.places)].T
         share = np.clip((values[:, list(part.places)] - low) / (high - low), 0, 1)
         start, stop = part.mechanism.domain
         return part.mechanism.to_inputs(start + (stop - start) * share)
 
     def _output_line(self, part: Part) -> tuple[FloatArray, FloatArray]:
         """Return the scale and the shift from outputs to the model's units."""
-        low, high = self._part_bounds(part)
+        low, high = self.bounds[list(part.places)].T
         start, stop = part.mechanism.scale_of_outputs
         scale = (high - low) / (stop - start)
         return scale, low - scale * start
 
-    def _from_outputs(self, part: Part, outputs: NDArray[Any]) -> FloatArray:
-        """Return outputs in the model's units, as ``Law.mapped`` computes them."""
-        numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
-        scale, shift = self._output_line(part)
-        values = shift + scale * numbers
-        ends = self._part_bounds(part)
-        return np.asarray(np.clip(values, *ends) if self.clip else values)
-
     def _map_law(self, part: Part, law: base.Mixture) -> base.Mixture:
-        """Return the law of `_from_outputs`; a law that terms share is mapped once."""
+        """Return the law in the model's units; one that terms share is mapped once."""
         scale, shift = self._output_line(part)
         mapped: dict[tuple[int, int], base.Law] = {}
-        for i, feature_law in (
-            (i, f) for term in law.terms for i, f in enumerate(term)
-        ):
-            if (i, id(feature_law)) not in mapped:
-                new = feature_law.scaled(float(scale[i]), float(shift[i]))
-                low, high = map(float, self.bounds[part.places[i]])
-                mapped[i, id(feature_law)] = (
-                    new.clipped(low, high) if self.clip else new
-                )
+        for term in law.terms:
+            for i, feature_law in enumerate(term):
+                if (i, id(feature_law)) not in mapped:
+                    new = feature_law.scaled(float(scale[i]), float(shift[i]))
+                    ends = map(float, self.bounds[part.places[i]])
+                    new = new.clipped(*ends) if self.clip else new
+                    mapped[i, id(feature_law)] = new
         terms = [tuple(mapped[i, id(f)] for i, f in enumerate(t)) for t in law.terms]
         return base.Mixture(law.weights, terms)
 
@@ -141,12 +131,11 @@ def make_channel(
     ``split`` (s,) are the features' shares of it, 0 for withheld, equal if not given;
     a mechanism for whole records takes all features that have a share, at the whole
     epsilon. A mechanism for labels is given each feature on ``n_classes`` levels, 101
-    if not given. ``params`` are the mechanism's own. Shares that are negative or do
-    not add up to 1, and bounds the wrong way round, are UserErrors.
+    if not given. ``params`` are the mechanism's own; wrong ones are a UserError.
     """
-    edges = check_bounds(bounds)
-    shares = _check_shares(split, len(edges))
-    constants = validate.finite(instead=fill_value)
+    edges, constants = np.asarray(bounds, float), np.asarray(fill_value, float)
+    equal = np.full(len(edges), 1 / len(edges))
+    shares = equal if split is None else np.asarray(split, float)
     kind = mechanism_class(mechanism)
     if issubclass(kind, base.VectorMechanism):
         places = tuple(np.flatnonzero(shares).tolist())
@@ -162,37 +151,8 @@ def make_channel(
     return Channel(parts, edges, constants, clip)
 
 
-def withheld_channel(bounds: ArrayLike, fill_value: ArrayLike) -> Channel:
-    """Return the channel that sends nothing: epsilon 0."""
-    return Channel([], check_bounds(bounds), validate.finite(instead=fill_value))
-
-
-def check_bounds(bounds: ArrayLike) -> FloatArray:
-    """Return the bounds, (s, 2); anything but (low, high) pairs is a UserError."""
-    values = validate.finite(bounds=bounds)
-    if values.ndim != 2 or values.shape[1] != 2 or (values[:, 0] >= values[:, 1]).any():
-        raise UserError(
-            "bounds must be a pair (low, high) with low < high for each sensitive"
-            f" feature; given: {validate.format_value(values.tolist())}."
-        )
-    return values
-
-
-def _check_shares(split: ArrayLike | None, s: int) -> FloatArray:
-    """Return the features' shares of epsilon; wrong ones are a UserError."""
-    if split is None:
-        return np.full(s, 1 / s)
-    values = validate.finite(split=split)
-    if values.shape != (s,) or (values < 0).any() or abs(values.sum() - 1) > 1e-9:
-        raise UserError(
-            f"split is {validate.format_value(values.tolist())}; it must hold a share"
-            f" of epsilon for each of the {s} sensitive features, 0 for one that is"
-            " withheld, and add up to 1."
-        )
-    return values
-
-
 Evidence = Literal["exact", "bracket", "draws"]
+EvidenceWanted = Literal["auto", "exact", "bracket", "draws"]
 
 
 @dataclass(frozen=True)
@@ -336,13 +296,20 @@ def class_indices(classes: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.in
     return np.where(classes[indices] == answers, indices, -1).astype(np.int64)
 
 
-def predict_indices(model: Any, records: FloatArray) -> NDArray[np.int64]:
-    """Return the class indices of the answers to records (n, D), (n,)."""
+def predict_indices(
+    model: Any, records: FloatArray, n_classes: int | None = None
+) -> NDArray[np.int64]:
+    """Return the class indices of the answers to records (n, D), (n,).
+
+    The classes are the model's own; without any 0 to ``n_classes`` - 1, else those
+    among the answers.
+    """
     answers = predict_batched(model, records)
-    return class_indices(classes_of(model, answers), answers)
+    named = answers if n_classes is None else np.arange(n_classes)
+    return class_indices(classes_of(model, named), answers)
 
 
-ENGINES = {
+_ENGINES = {
     "linear": "curvote.systems.utility.method.engines.discriminants:Linear",
     "trees": "curvote.systems.utility.method.engines.trees.engine:Trees",
     "branched_trees": (
@@ -352,6 +319,7 @@ ENGINES = {
     "network": "curvote.systems.utility.method.engines.network:Network",
     "black_box": "curvote.systems.utility.method.engines.black_box:BlackBox",
 }
+ENGINES = Registry("engine", _ENGINES)
 
 
 # The engine that takes every model, and can only draw.
@@ -360,12 +328,21 @@ LAST_ENGINE = "black_box"
 
 def make_engine(name: str) -> Engine:
     """Return the engine ``name`` of the registry."""
-    module, _, cls = ENGINES[name].partition(":")
-    return cast(Engine, getattr(import_module(module), cls)())
+    return cast(Engine, ENGINES.load(name)())
+
+
+ReadPart = TypeVar("ReadPart")
+
+
+def require(read: ReadPart | str) -> ReadPart:
+    """Return what was read of a model; why it could not be is a UserError."""
+    if isinstance(read, str):
+        raise UserError(read)
+    return read
 
 
 def choose_engine(
-    question: Question, evidence: Evidence | Literal["auto"] = "auto"
+    question: Question, evidence: EvidenceWanted = "auto"
 ) -> tuple[Engine, str]:
     """Return the engine for a model, and why those before it refused.
 
@@ -440,27 +417,26 @@ def split_front(question: Question) -> tuple[Any, Front | str]:
 
     A bare estimator has a front that changes nothing; a search stands for its best.
     """
-    parts = _flatten_steps(question.model)
+    parts = flatten_steps(question.model)
     step = _chain_steps(parts[:-1], question.records.shape[1])
     why = next((step.reasons[i] for i in question.sensitive if i in step.reasons), None)
-    steps = [part for part in parts[:-1] if not _is_idle(part)]
+    steps = [part for part in parts[:-1] if part not in _IDLE]
     front = Front(question.model, steps, step.matrix[list(question.sensitive)])
     return parts[-1], why or front
 
 
-def _flatten_steps(model: Any) -> list[Any]:
+def flatten_steps(model: Any) -> list[Any]:
     """Return the steps of a model and its estimator, nested ones flattened."""
     if hasattr(model, "best_estimator_"):
-        return _flatten_steps(model.best_estimator_)
+        return flatten_steps(model.best_estimator_)
     if not hasattr(model, "steps"):
         return [model]
     steps = [part for _, part in model.steps]
-    return [*steps[:-1], *_flatten_steps(steps[-1])]
+    return [*steps[:-1], *flatten_steps(steps[-1])]
 
 
-def _is_idle(part: Any) -> bool:
-    """Return whether a step does nothing."""
-    return part is None or part == "passthrough"
+# Steps that do nothing.
+_IDLE = (None, "passthrough")
 
 
 def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
@@ -477,7 +453,7 @@ def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
 
 def _read_step(part: Any, width: int) -> _Step:
     """Return a transformer as a step."""
-    if _is_idle(part):
+    if part in _IDLE:
         return _Step(np.eye(width))
     if hasattr(part, "steps"):
         return _chain_steps([inner for _, inner in part.steps], width)
@@ -535,11 +511,22 @@ _AFFINE: dict[str, _MatrixRule] = {
 
 def _read_columns(part: Any, width: int) -> _Step:
     """Return the step of a ColumnTransformer: each part on columns of its own."""
-    outputs = part.output_indices_
+    outputs, every = part.output_indices_, np.arange(width)
     out = max(where.stop for where in outputs.values())
     matrix, reasons = np.zeros((width, out)), {}
+    named = getattr(part, "feature_names_in_", every)
+    places = {name: place for place, name in enumerate(named)}
     for name, transformer, chosen in part.transformers_:
-        columns = _column_numbers(part, chosen, width)
+        if isinstance(chosen, slice) and isinstance(chosen.stop, str):
+            start = places.get(chosen.start, 0)
+            columns = every[start : places[chosen.stop] + 1]
+        elif isinstance(chosen, slice):
+            columns = every[chosen]
+        else:  # names, numbers or a mask
+            picked = np.atleast_1d(np.asarray(chosen))
+            if picked.dtype.kind in "OU":
+                picked = np.array([places.get(x, x) for x in picked], dtype=int)
+            columns = every[picked]
         if transformer == "drop" or not len(columns):
             continue
         step = _read_step(transformer, len(columns))
@@ -547,18 +534,3 @@ def _read_columns(part: Any, width: int) -> _Step:
             matrix[columns, outputs[name]] = step.matrix
         reasons.update({int(columns[at]): why for at, why in step.reasons.items()})
     return _Step(matrix, reasons)
-
-
-def _column_numbers(part: Any, chosen: Any, width: int) -> Any:
-    """Return the numbers of columns that are chosen by name, number, slice or mask."""
-    names = getattr(part, "feature_names_in_", np.arange(width))
-    places = {name: place for place, name in enumerate(names)}
-    if isinstance(chosen, slice) and isinstance(chosen.stop, str):
-        start = places.get(chosen.start, 0)
-        return np.arange(start, places[chosen.stop] + 1)
-    if isinstance(chosen, slice):
-        return np.arange(width)[chosen]
-    selection = np.atleast_1d(np.asarray(chosen))
-    if selection.dtype.kind in "OU":
-        return np.array([places.get(name, name) for name in selection], dtype=int)
-    return np.arange(width)[selection]

@@ -1,7 +1,7 @@
 """Engine of any model that answers: by draws, or by all outputs."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class BlackBoxSurface(base.Surface):
             m = queries[block] = chances.shape[1]
             record, weights = np.repeat(np.arange(n)[block], m), chances.ravel()
             added, start = np.zeros_like(share), 0
-            for piece in self.ask_pieces(record, points.reshape(len(record), -1)):
+            for piece in self.pieces(record, points.reshape(len(record), -1)):
                 valid, stop = piece.answer >= 0, start + len(piece.answer)
                 where = (piece.record * self.n_classes + piece.answer)[valid]
                 added += np.bincount(where, weights[start:stop][valid], len(share))
@@ -135,36 +135,31 @@ class BlackBoxSurface(base.Surface):
         self, channel: Channel, number: int, entropy: Entropy | None = None
     ) -> Iterator[Piece]:
         """Yield ``number`` draws of each record, in pieces of bounded size."""
+        values, words = self.question.values, entropy or SystemEntropy()
+
+        def noised(record: Places) -> FloatArray:
+            return channel.draw(values[record], words)
+
         for which in _record_blocks(len(self.clean), number):
             record = np.repeat(np.arange(which.start, which.stop), number)
-            yield from self.pieces(channel, record, entropy)
+            yield from self.pieces(record, noised)
 
     def pieces(
-        self, channel: Channel, record: Places, entropy: Entropy | None = None
+        self, record: Places, values: FloatArray | Callable[[Places], FloatArray]
     ) -> Iterator[Piece]:
-        """Yield one draw for each of ``record`` (m,), in pieces of bounded size."""
-        words = entropy or SystemEntropy()
-        for start in range(0, len(record), self._batch_size):
-            part = record[start : start + self._batch_size]
-            yield self._ask(part, channel.draw(self.question.values[part], words))
+        """Yield the answers for ``record`` (m,) with noised values, in pieces.
 
-    def ask_pieces(self, record: Places, values: FloatArray) -> Iterator[Piece]:
-        """Yield the answers for records (m,) noised to ``values`` (m, s), in pieces."""
-        for start in range(0, len(record), self._batch_size):
-            part = slice(start, start + self._batch_size)
-            yield self._ask(record[part], values[part])
-
-    @property
-    def _batch_size(self) -> int:
-        """Number of rows that are asked at once."""
-        return base.batch_size(self.question.records.shape[1])
-
-    def _ask(self, record: Places, values: FloatArray) -> Piece:
-        """Return the answers for records (m,) noised to ``values`` (m, s)."""
-        rows = self.question.records[record]
-        rows[:, list(self.question.sensitive)] = values
-        answers = base.predict_batched(self.question.model, rows)
-        return Piece(record, rows, base.class_indices(self.classes, answers))
+        The ``values`` are (m, s), or what draws them for some of the records.
+        """
+        question = self.question
+        size = base.batch_size(question.records.shape[1])
+        for start in range(0, len(record), size):
+            at = slice(start, start + size)
+            rows = question.records[record[at]]
+            noised = values(record[at]) if callable(values) else values[at]
+            rows[:, list(question.sensitive)] = noised
+            answers = base.predict_batched(question.model, rows)
+            yield Piece(record[at], rows, base.class_indices(self.classes, answers))
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError: answers that were not asked for are unknown."""
@@ -182,6 +177,15 @@ def _record_blocks(n: int, points: int) -> Iterator[slice]:
     size = max(1, MOST_POINTS // points)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+def draw_answers(
+    surface: base.Surface, question: base.Question, channel: Channel, draws: base.Draws
+) -> base.Answers:
+    """Return drawn shares of a known model, where a channel has no law to add up."""
+    k = surface.n_classes
+    classes = base.classes_of(question.model, np.arange(k))
+    return BlackBoxSurface(surface.clean, k, question, classes).answers(channel, draws)
 
 
 class BlackBox(base.Engine):

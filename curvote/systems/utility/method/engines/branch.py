@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product as every
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Law, Mixture, Rest, product_law
 from curvote.systems.utility.method.engines import base
+from curvote.systems.utility.method.engines.black_box import draw_answers
 
 # What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
 Weigher = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
@@ -96,20 +97,6 @@ def root_boxes(n: int, bounds: FloatArray) -> Boxes:
     return Boxes(low, high, nothing, nothing.astype(np.bool_), nothing)
 
 
-def split_boxes(
-    boxes: Boxes, splits: NDArray[np.bool_], cut: FloatArray
-) -> tuple[Boxes, Boxes]:
-    """Return both parts of each box, cut after ``cut`` (n, m) along its axis.
-
-    Where not ``splits`` the first is the box itself and the second is empty.
-    """
-    place = (*np.indices(boxes.axis.shape), boxes.axis)
-    high, low = boxes.high.copy(), boxes.low.copy()
-    high[place] = np.where(splits, cut, high[place])
-    low[place] = np.where(splits, np.nextafter(cut, inf), inf)
-    return replace(boxes, high=high), replace(boxes, low=low, certain=~splits)
-
-
 def cut_points(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return a float in [low, high): the middle of two finite ends.
 
@@ -135,25 +122,21 @@ def mass_weigher(law: Mixture) -> Weigher:
             weight = np.broadcast_to(share[:, None], total.shape)
             for i, side in enumerate(term):
                 if (i, id(side)) not in sides:
-                    ends = low[..., i], high[..., i]
-                    sides[i, id(side)] = _interval_mass(side, *ends)
+                    # Boxes share their ends, within a record and among records.
+                    starts, stops = np.unique(low[..., i]), np.unique(high[..., i])
+                    first = np.searchsorted(starts, low[..., i])
+                    last = np.searchsorted(stops, high[..., i])
+                    places = np.arange(side.n)[:, None]
+                    mass = (
+                        side.cdf(stops)[places, last]
+                        - side.below(starts)[places, first]
+                    )
+                    sides[i, id(side)] = np.maximum(mass, 0.0)
                 weight = weight * sides[i, id(side)]
             total += weight
         return total
 
     return weigh
-
-
-def _interval_mass(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return P(low <= output <= high), (n, m).
-
-    Boxes share their ends, within a record and among records.
-    """
-    starts, stops = np.unique(low), np.unique(high)
-    rows = np.arange(law.n)[:, None]
-    below = law.below(starts)[rows, np.searchsorted(starts, low)]
-    inside = law.cdf(stops)[rows, np.searchsorted(stops, high)] - below
-    return np.asarray(np.maximum(inside, 0.0))
 
 
 def volume_weigher(low: FloatArray, high: FloatArray) -> Weigher:
@@ -343,9 +326,15 @@ class Search:
         ends = halved.low[splits][side], halved.high[splits][side]
         cut = np.zeros(splits.shape)
         cut[splits] = self.oracle.cut(axis, *ends)
+        # Each box up to its cut and from there on; what is not split is whole.
+        place = (*np.indices(halved.axis.shape), halved.axis)
+        high, low = halved.high.copy(), halved.low.copy()
+        high[place] = np.where(splits, cut, high[place])
+        low[place] = np.where(splits, np.nextafter(cut, inf), inf)
+        parted = replace(halved, high=high), replace(halved, low=low, certain=~splits)
         first, more = (
             judge_boxes(self.oracle, self.who[rows], self.snap(rows, part), splits)
-            for part in split_boxes(halved, splits, cut)
+            for part in parted
         )
         lighter, added = (
             self.weigh(rows, part.low, part.high) for part in (first, more)
@@ -449,35 +438,22 @@ class BranchedSurface(base.Surface):
         hold, the draws at their confidence, and the evidence is ``draws``. Nothing but
         draws where the channel has no law that is a mixture of products.
         """
-        n = len(self.clean)
-        chunks = [slice(i, i + RECORDS_AT_ONCE) for i in range(0, n, RECORDS_AT_ONCE)]
-        parts = [self._chunk_shares(channel, chunk) for chunk in chunks]
-        known_parts = [part for part in parts if part is not None]
-        if len(known_parts) < len(parts):
-            return self._draw(channel, draws)
-        bracket = bracket_from_certain(*np.concatenate(known_parts, axis=1))
+        n, limits, parts = len(self.clean), self.effort, []
+        most = int(np.clip(limits.together // n, limits.most // 8, limits.most))
+        for start in range(0, n, RECORDS_AT_ONCE):
+            who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
+            law = channel.law(self.question.values[who])
+            if law is None:
+                return draw_answers(self, self.question, channel, draws)
+            search = Search(self.oracle, who, mass_weigher(law), make_snap(law))
+            boxes = search.snap_boxes(self.boxes.of(slice(start, who[-1] + 1)))
+            refined = search.refined(boxes, stop_when_narrow(limits.width), most)
+            parts.append(box_shares(*refined, self.n_classes))
+        bracket = bracket_from_certain(*np.concatenate(parts, axis=1))
         if not draws.number or (bracket.upper - bracket.lower <= LOOSE_WIDTH).all():
             return bracket
-        return intersect_answers(bracket, self._draw(channel, draws))
-
-    def _chunk_shares(self, channel: base.Channel, chunk: slice) -> FloatArray | None:
-        """Return guessed and certain shares of a chunk, None without a law."""
-        law = channel.law(self.question.values[chunk])
-        if law is None:
-            return None
-        who = np.arange(len(self.clean))[chunk]
-        search = Search(self.oracle, who, mass_weigher(law), make_snap(law))
-        boxes = search.snap_boxes(self.boxes.of(chunk))
-        limits, n = self.effort, max(len(self.clean), 1)
-        most = int(np.clip(limits.together // n, limits.most // 8, limits.most))
-        refined_boxes = search.refined(boxes, stop_when_narrow(self.effort.width), most)
-        return box_shares(*refined_boxes, self.n_classes)
-
-    def _draw(self, channel: base.Channel, draws: base.Draws) -> base.Answers:
-        """Return shares drawn by the black box."""
-        from curvote.systems.utility.method.engines.black_box import BlackBox
-
-        return BlackBox().surface(self.question).answers(channel, draws)
+        sample = draw_answers(self, self.question, channel, draws)
+        return intersect_answers(bracket, sample)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Return whether each record's answer is certainly the clean one in a box.
@@ -548,38 +524,6 @@ def intersect_answers(certain: base.Answers, sample: base.Answers) -> base.Answe
     return base.Answers(share, lower, upper, "draws", sample.queries)
 
 
-def branch_surface(
-    question: base.Question, oracle: Oracle, clean: NDArray[np.int64], effort: Effort
-) -> BranchedSurface:
-    """Return the surface of an oracle, split for a reference law.
-
-    The reference has mass at the bounds, between them, and near the record's values.
-    """
-    n, parts = len(clean), []
-    most = int(np.clip(effort.stored // max(n, 1), 128, effort.most // 4))
-    for start in range(0, n, RECORDS_AT_ONCE):
-        who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
-        law = reference_law(question.values[who], question.bounds)
-        search = Search(oracle, who, mass_weigher(law))
-        boxes = root_boxes(len(who), question.bounds)
-        boxes = judge_boxes(oracle, who, boxes, np.full(boxes.certain.shape, True))
-        parts.append(search.refined(boxes, stop_when_narrow(effort.width), most)[0])
-    boxes = _pad_rows(*_flatten_boxes(parts))
-    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
-
-
-def restore_branched(
-    question: base.Question,
-    oracle: Oracle,
-    arrays: dict[str, NDArray[Any]],
-    effort: Effort,
-) -> BranchedSurface:
-    """Return the surface built again from its ``arrays``."""
-    boxes = _pad_rows([arrays[name] for name in BOX_FIELDS], arrays["counts"])
-    clean = arrays["clean"]
-    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
-
-
 def _flatten_boxes(
     parts: list[Boxes], *, certain: bool = True
 ) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
@@ -604,3 +548,41 @@ def _pad_rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:
     for part, values in zip(boxes.parts(), flat, strict=True):
         part[filled_places] = values
     return boxes
+
+
+class BranchEngine(base.Engine):
+    """Engine that splits boxes until an oracle is certain or ``effort`` ends."""
+
+    effort: ClassVar[Effort] = Effort()
+
+    @abstractmethod
+    def oracle(self, question: base.Question) -> Oracle:
+        """Return the oracle around the records; UserError if refused."""
+
+    def surface(self, question: base.Question) -> base.Surface:
+        """Return the surface of an oracle, split for a reference law.
+
+        The reference has mass at the bounds, between them, and near the values.
+        """
+        clean = base.predict_indices(question.model, question.records)
+        oracle, limits = self.oracle(question), self.effort
+        n, parts = len(clean), []
+        most = int(np.clip(limits.stored // n, 128, limits.most // 4))
+        for start in range(0, n, RECORDS_AT_ONCE):
+            who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
+            law = reference_law(question.values[who], question.bounds)
+            search = Search(oracle, who, mass_weigher(law))
+            boxes = root_boxes(len(who), question.bounds)
+            boxes = judge_boxes(oracle, who, boxes, np.full(boxes.certain.shape, True))
+            parts.append(search.refined(boxes, stop_when_narrow(limits.width), most)[0])
+        boxes, k = _pad_rows(*_flatten_boxes(parts)), oracle.n_classes
+        return BranchedSurface(clean, k, question, oracle, boxes, limits)
+
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
+        """Return the surface built again from its ``arrays``."""
+        oracle, clean = self.oracle(question), arrays["clean"]
+        boxes = _pad_rows([arrays[name] for name in BOX_FIELDS], arrays["counts"])
+        k = oracle.n_classes
+        return BranchedSurface(clean, k, question, oracle, boxes, self.effort)

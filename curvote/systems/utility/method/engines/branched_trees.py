@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,10 +188,15 @@ def _record_leaves(
     return ReachedLeaves(low, high, value[reachable.node[varying]], first, constant)
 
 
-class BranchedTrees(base.Engine):
+class BranchedTrees(branch.BranchEngine):
     """Engine of tree ensembles with more cells than can be added up."""
 
     name = "branched_trees"
+    effort = EFFORT
+
+    def oracle(self, question: base.Question) -> TreeBounds:
+        """Return the bounds of the trees' sums; UserError if refused."""
+        return tree_bounds(question, *base.require(engine.read_trees(question)))
 
     def refusal(self, question: base.Question) -> str | None:
         """Return why the trees cannot be bounded, or None."""
@@ -208,16 +212,3 @@ class BranchedTrees(base.Engine):
             f" {MOST_LEAVES} leaves are loose, and those of more than"
             f" {MOST_LEAVES_TIMES_RECORDS} leaves times records slow."
         )
-
-    def surface(self, question: base.Question) -> base.Surface:
-        """Return the surface around the records; UserError if refused."""
-        clean = base.predict_indices(question.model, question.records)
-        oracle = tree_bounds(question, *engine.require_trees(question))
-        return branch.branch_surface(question, oracle, clean, EFFORT)
-
-    def restored(
-        self, question: base.Question, arrays: dict[str, NDArray[Any]]
-    ) -> base.Surface:
-        """Return the surface built again from its ``arrays``."""
-        oracle = tree_bounds(question, *engine.require_trees(question))
-        return branch.restore_branched(question, oracle, arrays, EFFORT)

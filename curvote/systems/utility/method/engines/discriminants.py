@@ -1,24 +1,27 @@
 """Engines of scores, linear or quadratic: exact for two values, else a bracket."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.errors import InternalError, UserError
+from curvote.base.errors import InternalError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Law, Mixture
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import Channel
-from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
+from curvote.systems.utility.method.engines.black_box import draw_answers
 from curvote.systems.utility.method.engines.scores import (
     Scores,
+    ValueLaw,
     bracket_positive,
     class_wins,
-    shares_of_one,
     shares_of_two,
+    winning_shares,
 )
 
 # Records at once, and sensitive values of theirs: what the processor's cache holds.
@@ -42,11 +45,8 @@ class ScoreSurface(base.Surface):
         Exact (to `quadrature.TOLERANCE`) where at most two values that matter are
         noised; a certain bracket where more are; drawn where the channel has no law.
         """
-        question, k = self.question, self.n_classes
-        if channel.law(question.values[:1]) is None:
-            classes = base.classes_of(question.model, np.arange(k))
-            black_box = BlackBoxSurface(self.clean, k, question, classes)
-            return black_box.answers(channel, draws)
+        if channel.law(self.question.values[:1]) is None:
+            return draw_answers(self, self.question, channel, draws)
         size, parts = max(FEW_RECORDS, VALUES // max(self.scores.s, 1)), []
         for start in range(0, len(self.clean), size):
             rows = slice(start, start + size)
@@ -93,10 +93,10 @@ def _term_shares(scores: Scores, term: tuple[Law, ...]) -> Shares:
     free_scores, laws = scores.fix_values(values, free), tuple(term[i] for i in free)
     match laws:
         case ():
-            best = np.argmax(free_scores.constant, axis=1)[:, None]
-            won = np.where(best == np.arange(scores.classes), 1.0, 0.0)
+            won = np.eye(scores.classes)[np.argmax(free_scores.constant, axis=1)]
         case (law,):
-            won = shares_of_one(free_scores, law)
+            along = free_scores.alone()
+            won = winning_shares(along, ValueLaw.with_atoms(law))[:, 0]
         case (first, second):
             won = shares_of_two(free_scores, (first, second))
         case _:
@@ -116,9 +116,26 @@ CLOSE_LEAD = 1e-9
 class ScoreEngine(base.Engine):
     """Engine for estimators that answer the class of the largest score."""
 
+    unlike: ClassVar[str]
+
     @abstractmethod
+    def read(self, estimator: Any) -> LinearScores | Gaussians | None:
+        """Return the estimator's scores of its features, None if it has none."""
+
+    @abstractmethod
+    def limit(self, classes: int, noised: int) -> str | None:
+        """Return why so many classes and noised features are too many, or None."""
+
     def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
+        estimator, front = base.split_front(question)
+        form = self.read(estimator)
+        if form is None:
+            return f"{type(estimator).__name__} is {self.unlike}."
+        if isinstance(front, str):
+            return front
+        scores = form.scores(question, front)
+        return self.limit(scores.classes, len(scores.active_values())) or scores
 
     def refusal(self, question: base.Question) -> str | None:
         """Return why the model is not read so, or None, after `PROBES`."""
@@ -131,22 +148,21 @@ class ScoreEngine(base.Engine):
         low, high = question.bounds.T
         values = low + (high - low) * np.random.default_rng(0).random(shape)
         rows[:, list(question.sensitive)] = values
-        answers = _class_answers(question, rows, scores)
-        probe_scores = scores.of(which)
-        ordered = np.sort(probe_scores.at(values), axis=1)
+        answers = base.predict_indices(question.model, rows, scores.classes)
+        at = scores.of(which).at(values)
+        ordered = np.sort(at, axis=1)
         lead, size = ordered[:, -1] - ordered[:, -2], np.abs(ordered).max(axis=1)
         clear = lead > CLOSE_LEAD * size
-        if bool((answers != probe_scores.places(values))[clear].any()):
+        if bool((answers != np.argmax(at, axis=1))[clear].any()):
             name = type(base.split_front(question)[0]).__name__
             return f"{name} answers otherwise than the largest of its scores."
         return None
 
     def surface(self, question: base.Question) -> base.Surface:
         """Return the surface of the scores; a model without: UserError."""
-        scores = self.scores(question)
-        if isinstance(scores, str):
-            raise UserError(scores)
-        clean = _class_answers(question, question.records, scores)
+        scores = base.require(self.scores(question))
+        model, records = question.model, question.records
+        clean = base.predict_indices(model, records, scores.classes)
         return ScoreSurface(clean, scores.classes, question, scores)
 
     def restored(
@@ -156,16 +172,6 @@ class ScoreEngine(base.Engine):
         stored = {name: arrays[name] for name in ("constant", "linear", "square")}
         scores = Scores(**stored)
         return ScoreSurface(arrays["clean"], scores.classes, question, scores)
-
-
-def _class_answers(
-    question: base.Question, rows: FloatArray, scores: Scores
-) -> NDArray[np.int64]:
-    """Return the model's answers as class indices."""
-    classes = getattr(question.model, "classes_", np.arange(scores.classes))
-    return base.class_indices(
-        np.asarray(classes), base.predict_batched(question.model, rows)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,38 +226,10 @@ class LinearScores:
         return Scores(constant, slopes[None], square)
 
 
-class Linear(ScoreEngine):
-    """Engine of estimators with ``coef_`` and ``intercept_``.
-
-    Naive Bayes on counts, and the nearest of centroids or centres of clusters, are
-    linear in the features as well. Two classes with any number of sensitive features;
-    more classes with two of those.
-    """
-
-    name = "linear"
-
-    def scores(self, question: base.Question) -> Scores | str:
-        """Return the scores around the records, or why there are none."""
-        estimator, front = base.split_front(question)
-        lines = _read_linear(estimator)
-        if lines is None:
-            return f"{type(estimator).__name__} is not linear."
-        if isinstance(front, str):
-            return front
-        scores = lines.scores(question, front)
-        noised = len(scores.active_values())
-        if scores.classes > 2 and noised > 2:
-            return (
-                f"A linear model of {scores.classes} classes is exact for two sensitive"
-                f" features; here are {noised}."
-            )
-        return scores
-
-
 _WEIGHT_ATTRIBUTES = ("coef_", "intercept_", "classes_", "decision_function")
 
 
-def _read_linear(estimator: Any) -> LinearScores | None:
+def read_linear(estimator: Any) -> LinearScores | None:
     """Return the estimator's linear scores, None if it has none."""
     lines = None
     if all(hasattr(estimator, name) for name in _WEIGHT_ATTRIBUTES):
@@ -289,10 +267,6 @@ def _scores_of_nearest(centres: FloatArray) -> LinearScores:
     return LinearScores(centres.T, -(centres**2).sum(axis=1) / 2)
 
 
-# Along one of two values each pair of scores crosses at most twice.
-MOST_FEATURES = 2
-
-
 @dataclass(frozen=True)
 class Gaussians:
     """Normal laws of K classes: means, precisions and shares."""
@@ -317,32 +291,7 @@ class Gaussians:
         return Scores(constant, linear, square)
 
 
-class ClosedForm(ScoreEngine):
-    """Engine of quadratic discriminants, Gaussian naive Bayes and mixtures.
-
-    Exact for up to two sensitive features.
-    """
-
-    name = "closed_form"
-
-    def scores(self, question: base.Question) -> Scores | str:
-        """Return the scores around the records, or why there are none."""
-        estimator, front = base.split_front(question)
-        laws = _read_gaussians(estimator)
-        if laws is None:
-            return f"{type(estimator).__name__} is no discriminant of normal laws."
-        if isinstance(front, str):
-            return front
-        scores = laws.scores(question, front)
-        if (noised := len(scores.active_values())) > MOST_FEATURES:
-            return (
-                "Quadratic scores are exact for two sensitive features; here are"
-                f" {noised}."
-            )
-        return scores
-
-
-def _read_gaussians(estimator: Any) -> Gaussians | None:
+def read_gaussians(estimator: Any) -> Gaussians | None:
     """Return the estimator's normal laws, None if it has none."""
     if hasattr(estimator, "rotations_"):  # a quadratic discriminant
         pairs = zip(estimator.rotations_, estimator.scalings_, strict=True)
@@ -364,3 +313,43 @@ def _read_gaussians(estimator: Any) -> Gaussians | None:
                 precisions = precisions[:, None, None] * np.eye(features)
         return Gaussians(estimator.means_, precisions, estimator.weights_)
     return None
+
+
+class Linear(ScoreEngine):
+    """Engine of estimators with ``coef_`` and ``intercept_``.
+
+    Naive Bayes on counts, and the nearest of centroids or centres of clusters, are
+    linear in the features as well. Two classes with any number of sensitive features;
+    more classes with two of those.
+    """
+
+    name, unlike = "linear", "not linear"
+    read = staticmethod(read_linear)
+
+    def limit(self, classes: int, noised: int) -> str | None:
+        """Return why so many classes and noised features are too many, or None."""
+        if classes == 2 or noised <= 2:
+            return None
+        return (
+            f"A linear model of {classes} classes is exact for two sensitive"
+            f" features; here are {noised}."
+        )
+
+
+class ClosedForm(ScoreEngine):
+    """Engine of quadratic discriminants, Gaussian naive Bayes and mixtures.
+
+    Exact for up to two sensitive features: along one of two values each pair of scores
+    crosses at most twice.
+    """
+
+    name, unlike = "closed_form", "no discriminant of normal laws"
+    read = staticmethod(read_gaussians)
+
+    def limit(self, classes: int, noised: int) -> str | None:
+        """Return why so many noised features are too many, or None."""
+        if noised <= 2:
+            return None
+        return (
+            f"Quadratic scores are exact for two sensitive features; here are {noised}."
+        )

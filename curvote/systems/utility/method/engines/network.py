@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.engines import base, branch
 
 Envelope = tuple[FloatArray, FloatArray, FloatArray]
 Relaxation = Callable[[FloatArray, FloatArray], Envelope]
-
-
-def relax_identity(low: FloatArray, high: FloatArray) -> Envelope:
-    """Return slope, least and largest remainder: the function is the line itself."""
-    del high
-    zero = np.zeros_like(low)
-    return np.ones_like(low), zero, zero
 
 
 def relax_relu(low: FloatArray, high: FloatArray) -> Envelope:
@@ -50,7 +41,7 @@ def _relax_rising(
 
 
 RELAXATIONS: dict[str, Relaxation] = {
-    "identity": relax_identity,
+    "identity": lambda low, _: (np.ones_like(low), 0 * low, 0 * low),
     "relu": relax_relu,
     "tanh": partial(_relax_rising, np.tanh, lambda value: 1 - value * value),
     "logistic": partial(_relax_rising, expit, lambda value: value * (1 - value)),
@@ -166,10 +157,14 @@ class NetworkBounds(branch.Oracle):
         return least[rows, rival] > TIE_MARGIN, np.abs(ahead.slopes[rows, :, rival])
 
 
-class Network(base.Engine):
+class Network(branch.BranchEngine):
     """Engine of `MLPClassifier` with up to four sensitive features."""
 
     name = "network"
+
+    def oracle(self, question: base.Question) -> NetworkBounds:
+        """Return the bounds of the network's outputs."""
+        return network_bounds(question)
 
     def refusal(self, question: base.Question) -> str | None:
         """Return why the engine cannot read the model, or None."""
@@ -191,31 +186,15 @@ class Network(base.Engine):
             f" {len(question.sensitive)} sensitive features (up to {MOST_FEATURES})."
         )
 
-    def surface(self, question: base.Question) -> base.Surface:
-        """Return the surface around the records: a partition in boxes."""
-        clean = base.predict_indices(question.model, question.records)
-        return branch.branch_surface(
-            question, network_bounds(question), clean, branch.Effort()
-        )
-
-    def restored(
-        self, question: base.Question, arrays: dict[str, NDArray[Any]]
-    ) -> base.Surface:
-        """Return the surface built again from its ``arrays``."""
-        return branch.restore_branched(
-            question, network_bounds(question), arrays, branch.Effort()
-        )
-
 
 def network_bounds(question: base.Question) -> NetworkBounds:
     """Return the bounds of the question's network around its records.
 
     UserError where `Network.refusal` gives a reason.
     """
-    estimator, front = base.split_front(question)
-    if isinstance(front, str):
-        raise UserError(front)
-    features, values = front.features(question.records), question.values
+    estimator, read = base.split_front(question)
+    front, values = base.require(read), question.values
+    features = front.features(question.records)
     weights, shift = estimator.coefs_[0], estimator.intercepts_[0]
     first, absolute = front.slopes @ weights, np.abs(front.slopes) @ np.abs(weights)
     size = (

@@ -55,11 +55,6 @@ class Scores:
         return int(self.square.shape[0])
 
     @property
-    def curved(self) -> bool:
-        """Whether some scores differ by more than straight lines."""
-        return bool((self.square != self.square[..., :1]).any())
-
-    @property
     def classes(self) -> int:
         """Number of classes K."""
         return int(self.constant.shape[1])
@@ -70,10 +65,6 @@ class Scores:
         straight = np.einsum("ns,nsk->nk", values, linear)
         quadratic = np.einsum("ns,nt,stk->nk", values, values, self.square)
         return np.asarray(self.constant + straight + quadratic)
-
-    def places(self, values: FloatArray) -> NDArray[np.int64]:
-        """Return the class indices of the answers at ``values`` (n, s), (n,)."""
-        return np.asarray(np.argmax(self.at(values), axis=1), dtype=np.int64)
 
     def of(self, rows: slice | NDArray[np.intp]) -> Scores:
         """Return the scores of some records."""
@@ -126,13 +117,13 @@ def class_wins(
     wins = np.ones(len(clean), dtype=bool)
     for first, second in every(range(scores.classes), repeat=2):
         if first != second:
-            lead = least_lead(scores, first, second, low, high)
+            lead = _least_lead(scores, first, second, low, high)
             won = lead >= 0 if first < second else lead > 0
             wins &= won | (clean != first)
     return wins
 
 
-def least_lead(
+def _least_lead(
     scores: Scores, first: int, second: int, low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """Return the least lead of one class over another in each box, (n,).
@@ -303,11 +294,6 @@ CUT_MASS = 1e-9
 Integrand = Callable[[FloatArray], FloatArray]
 
 
-def shares_of_one(scores: Scores, law: Law) -> FloatArray:
-    """Return the shares of the classes, (n, K), for scores of one value."""
-    return winning_shares(scores.alone(), ValueLaw.with_atoms(law))[:, 0]
-
-
 def shares_of_two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
     """Return the shares of the classes, (n, K), for two independent values."""
     first, second = laws
@@ -322,7 +308,8 @@ def shares_of_two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
         def later_classes(at: FloatArray) -> FloatArray:
             return winning_shares(scores.along(1, 0, at), second_rest)[..., 1:]
 
-        dense = CURVED if scores.curved else 1
+        curved = bool((scores.square != scores.square[..., :1]).any())
+        dense = CURVED if curved else 1
         later_shares = integrate(first_rest, later_classes, dense)
         total = first_rest.total * second_rest.total
         first_share = np.maximum(total - later_shares.sum(axis=1, keepdims=True), 0)
@@ -335,61 +322,42 @@ def _weighted_sum(masses: FloatArray, at: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("nm,nmk->nk", masses, at))
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Sample points (n, m), the law's mass up to each, and shares (n, m, K)."""
-
-    points: FloatArray
-    upto: FloatArray
-    at: FloatArray
-
-    def merge(self, other: _Samples) -> _Samples:
-        """Return both sets of samples as one, in order."""
-        points = np.hstack([self.points, other.points])
-        upto, at = np.hstack([self.upto, other.upto]), np.hstack([self.at, other.at])
-        order = np.argsort(points, axis=1, kind="stable")
-        return _Samples(
-            np.take_along_axis(points, order, axis=1),
-            np.take_along_axis(upto, order, axis=1),
-            np.take_along_axis(at, order[..., None], axis=1),
-        )
-
-    def integral(self) -> FloatArray:
-        """Return the trapezoidal sum, (n, K), corrected where the share is smooth."""
-        mass = np.maximum(np.diff(self.upto), 0)
-        middle = (self.at[:, 1:] + self.at[:, :-1]) / 2
-        change = np.diff(self.at, axis=1)
-        wide = np.maximum(mass, 1e-12)[..., None]
-        slope = change / wide
-        bend = 2 * np.diff(slope, axis=1) / (wide[:, 1:] + wide[:, :-1])
-        before, after = bend[:, :-1], bend[:, 1:]
-        flatter = np.where(np.abs(before) < np.abs(after), before, after)
-        inner = np.where(before * after > 0, flatter, 0.0)
-        bends = np.pad(inner, ((0, 0), (1, 1), (0, 0)))
-        return _weighted_sum(mass, middle - (bends * mass[..., None] ** 2 / 12))
-
-
 def integrate(over: ValueLaw, integrand: Integrand, dense: int = 1) -> FloatArray:
     """Return the integral of an integrand over a law, (n, K).
 
-    Each look has ``dense`` times as many points.
+    Each look has ``dense`` times as many points. Of sample points (n, m), the law's
+    mass up to each, and shares (n, m, K) it is the trapezoidal sum, corrected where the
+    share is smooth.
     """
-
-    def sample(points: FloatArray) -> _Samples:
-        return _Samples(points, over.upto(points), integrand(points))
-
-    samples = sample(np.linspace(*law_ends(over), dense * LOOK_POINTS[0], axis=-1))
+    points = np.linspace(*law_ends(over), dense * LOOK_POINTS[0], axis=-1)
+    upto, at = over.upto(points), integrand(points)
     for number in LOOK_POINTS[1:]:
-        samples = samples.merge(sample(_new_points(samples, dense * number)))
-    return samples.integral()
+        more = _new_points(points, upto, at, dense * number)
+        points = np.hstack([points, more])
+        order = np.argsort(points, axis=1, kind="stable")
+        upto, at = np.hstack([upto, over.upto(more)]), np.hstack([at, integrand(more)])
+        points, upto = (np.take_along_axis(a, order, axis=1) for a in (points, upto))
+        at = np.take_along_axis(at, order[..., None], axis=1)
+    mass = np.maximum(np.diff(upto), 0)
+    middle, change = (at[:, 1:] + at[:, :-1]) / 2, np.diff(at, axis=1)
+    wide = np.maximum(mass, 1e-12)[..., None]
+    slope = change / wide
+    bend = 2 * np.diff(slope, axis=1) / (wide[:, 1:] + wide[:, :-1])
+    before, after = bend[:, :-1], bend[:, 1:]
+    flatter = np.where(np.abs(before) < np.abs(after), before, after)
+    inner = np.where(before * after > 0, flatter, 0.0)
+    bends = np.pad(inner, ((0, 0), (1, 1), (0, 0)))
+    return _weighted_sum(mass, middle - (bends * mass[..., None] ** 2 / 12))
 
 
-def _new_points(samples: _Samples, number: int) -> FloatArray:
+def _new_points(
+    points: FloatArray, upto: FloatArray, at: FloatArray, number: int
+) -> FloatArray:
     """Return new points, most where the share bends over the mass.
 
     A cell's sum is off by the area of the bend, at most mass x change.
     """
-    mass, change = np.maximum(np.diff(samples.upto), 0), np.diff(samples.at, axis=1)
+    mass, change = np.maximum(np.diff(upto), 0), np.diff(at, axis=1)
     # The departure of each cell and its neighbours from a line.
     wide = mass[..., None]
     cross = np.abs(wide[:, 1:] * change[:, :-1] - wide[:, :-1] * change[:, 1:])
@@ -398,9 +366,9 @@ def _new_points(samples: _Samples, number: int) -> FloatArray:
     weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
     spread = np.sqrt(mass * np.abs(change).max(axis=-1))
     weight += 0.5 * spread + 0.05 * mass + 1e-9 / mass.shape[1]
-    sums = np.zeros(samples.points.shape)
+    sums = np.zeros(points.shape)
     np.cumsum(weight, axis=1, out=sums[:, 1:])
-    return _invert_levels(sums / sums[:, -1:], samples.points, number)
+    return _invert_levels(sums / sums[:, -1:], points, number)
 
 
 def _invert_levels(sums: FloatArray, points: FloatArray, number: int) -> FloatArray:

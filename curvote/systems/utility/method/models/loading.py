@@ -44,8 +44,10 @@ def check_memory(model: Any) -> None:
     It follows a tree's node, a support vector's place or a label's number without
     looking, into whatever memory is there.
     """
-    for tree, width, categorical in _iterate_trees(model, None, None, set()):
-        if not _tree_is_sound(tree, width, categorical):
+    parts = list(_iterate_parts(model, None, None, set()))
+    for part, width, categorical in parts:
+        tree = type(part).__name__ in {"Tree", "TreePredictor"}
+        if tree and not _tree_is_sound(part, width, categorical):
             raise _harmful_error("a tree whose nodes lead nowhere")
     from sklearn.cluster._kmeans import _BaseKMeans
     from sklearn.ensemble._gb import BaseGradientBoosting
@@ -60,7 +62,7 @@ def check_memory(model: Any) -> None:
         (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
         (_BaseKMeans, _centres_fit, "centres of another width than its records"),
     ]
-    for part in _iterate_parts(model, set()):
+    for part, _, _ in parts:
         for kind, sound, description in checks:
             if isinstance(part, kind):
                 try:
@@ -77,15 +79,6 @@ def _harmful_error(what: str) -> UserError:
         f"the model holds {what}: the file is damaged, or made to do harm. Nothing was"
         " asked of it; get the model again from whoever fitted it."
     )
-
-
-def _iterate_parts(owner: Any, visited: set[int]) -> Iterator[Any]:
-    """Yield all parts of a model, each once."""
-    if id(owner) not in visited:
-        visited.add(id(owner))
-        yield owner
-        for part in _direct_parts(owner):
-            yield from _iterate_parts(part, visited)
 
 
 def _vectors_fit(svm: Any) -> bool:
@@ -160,16 +153,10 @@ def _centres_fit(means: Any) -> bool:
     return centres is None or centres.shape[1] == means.n_features_in_
 
 
-def _iterate_trees(
+def _iterate_parts(
     owner: Any, width: int | None, categorical: Any, visited: set[int]
 ) -> Iterator[tuple[Any, int | None, Any]]:
-    """Yield each tree in a model, with the width and kinds of its columns."""
-    if id(owner) in visited:
-        return
-    visited.add(id(owner))
-    if type(owner).__name__ in {"Tree", "TreePredictor"}:
-        yield owner, width, categorical
-        return
+    """Yield all parts of a model, each once, with width and kinds of its columns."""
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import (
@@ -177,6 +164,10 @@ def _iterate_trees(
     )
     from sklearn.tree import BaseDecisionTree
 
+    if id(owner) in visited:
+        return
+    visited.add(id(owner))
+    yield owner, width, categorical
     boosting = BaseGradientBoosting | BaseHistGradientBoosting
     if isinstance(owner, BaseDecisionTree | BaseForest | boosting):
         own_width = int(getattr(owner, "n_features_in_", 0))
@@ -186,7 +177,7 @@ def _iterate_trees(
     elif hasattr(owner, "predict") or hasattr(owner, "transform"):
         width = categorical = None
     for part in _direct_parts(owner):
-        yield from _iterate_trees(part, width, categorical, visited)
+        yield from _iterate_parts(part, width, categorical, visited)
 
 
 def _direct_parts(part: Any) -> list[Any]:

@@ -69,8 +69,17 @@ class TreeTable:
         return np.where(self.nodes.left_child < 0, -1, columns)
 
 
-def join_trees(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
-    """Return the nodes of all trees, and the index of each tree's root."""
+def join_trees(
+    trees: Sequence[Nodes],
+    start: FloatArray | None = None,
+    rule: Rule | None = None,
+    **fields: Any,
+) -> TreeTable:
+    """Return the table of trees whose sums begin at ``start``, at zero without one.
+
+    The rule is that of one sum, or of several, where none is given; ``fields`` are
+    others of the table.
+    """
     sizes = np.array([len(tree.left_child) for tree in trees])
     roots = np.cumsum(sizes) - sizes
     rows = np.array([len(tree.bits) for tree in trees])
@@ -86,7 +95,10 @@ def join_trees(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
         name: np.concatenate([getattr(tree, name) for tree in moved])
         for name in Nodes.__dataclass_fields__
     }
-    return Nodes(**columns), roots
+    sums = columns["value"].shape[1]
+    start = np.zeros(sums) if start is None else start
+    rule = rule or ("positive" if sums == 1 else "largest")
+    return TreeTable(Nodes(**columns), roots, start, rule, **fields)
 
 
 def nodes_of_tree(tree: Any, value: FloatArray) -> Nodes:
@@ -122,23 +134,11 @@ def _class_votes(choice: NDArray[np.int64], k: int, weight: float = 1.0) -> Floa
     return np.where(choice[:, None] == np.arange(k), weight, 0.0)
 
 
-def _table_from_zero(trees: Sequence[Nodes], *, rounded: bool = False) -> TreeTable:
-    """Return the table of trees whose sums begin at zero."""
-    nodes, roots = join_trees(trees)
-    start = np.zeros(nodes.value.shape[1])
-    return TreeTable(nodes, roots, start, _sum_rule(nodes.value), rounded=rounded)
-
-
 def _read_tree(model: Any) -> TreeTable:
     """Return the table of a single tree."""
     choice = np.argmax(model.tree_.value[:, 0], axis=1)
     votes = _class_votes(choice, len(model.classes_))
-    return _table_from_zero([nodes_of_tree(model.tree_, votes)])
-
-
-def _sum_rule(value: FloatArray) -> Any:
-    """Return the rule from sums to an answer."""
-    return "positive" if value.shape[1] == 1 else "largest"
+    return join_trees([nodes_of_tree(model.tree_, votes)])
 
 
 def _read_forest(model: Any) -> TreeTable:
@@ -152,7 +152,7 @@ def _read_forest(model: Any) -> TreeTable:
             rounded |= bool((leaves.sum(axis=1) != 1).any())
             shares = np.diff(shares, axis=1)
         trees.append(nodes_of_tree(tree, shares))
-    return _table_from_zero(trees, rounded=rounded)
+    return join_trees(trees, rounded=rounded)
 
 
 def _read_ada(model: Any) -> TreeTable | str:
@@ -166,7 +166,7 @@ def _read_ada(model: Any) -> TreeTable | str:
         choice = np.asarray(np.searchsorted(model.classes_, named))
         votes = _class_votes(choice, len(model.classes_), float(weight))
         trees.append(nodes_of_tree(tree.tree_, votes))
-    return _table_from_zero(trees)
+    return join_trees(trees)
 
 
 def _read_boosting(model: Any) -> TreeTable | str:
@@ -185,7 +185,7 @@ def _read_boosting(model: Any) -> TreeTable | str:
     zero_record = np.zeros((1, model.n_features_in_), dtype=np.float32)
     start = model._raw_predict_init(zero_record)[0]  # noqa: SLF001
     rule: Rule = "not_negative" if width == 1 else "largest"
-    return TreeTable(*join_trees(trees), start, rule)
+    return join_trees(trees, start, rule)
 
 
 def _in_sum(k: int, width: int, value: FloatArray) -> FloatArray:
@@ -214,13 +214,11 @@ def _read_histograms(model: Any) -> TreeTable | str:
             np.asarray(predictor.raw_left_cat_bitsets).reshape(-1, 8),
         )
         trees.append(tree)
-    nodes, roots = join_trees(trees)
-    rule = _sum_rule(nodes.value)
     if model.is_categorical_ is None:
-        return TreeTable(nodes, roots, start, rule, single=False)
+        return join_trees(trees, start, single=False)
     order = np.argsort(~model.is_categorical_, kind="stable")
     read = model._preprocessor.transform  # noqa: SLF001  (categories as numbers)
-    return TreeTable(nodes, roots, start, rule, False, False, order, read)
+    return join_trees(trees, start, single=False, columns=order, read=read)
 
 
 READERS: dict[str, Callable[[Any], TreeTable | str]] = {
@@ -327,7 +325,7 @@ def _rank_float(place: NDArray[np.int64]) -> FloatArray:
     return np.copysign(np.abs(place).view(np.float64), place)
 
 
-def why_not_axes(question: Question, front: Front, table: TreeTable) -> str | None:
+def why_not_axes(front: Front, table: TreeTable) -> str | None:
     """Return why sensitive columns do not enter the splits one by one, or None."""
     nodes, column = table.nodes, table.column
     used_columns = column[column >= 0]

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import Channel
-from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
+from curvote.systems.utility.method.engines.black_box import draw_answers
 from curvote.systems.utility.method.engines.trees import cells
 
 Ints = NDArray[np.int64]
@@ -59,11 +58,6 @@ def join_boxes(parts: Sequence[CellBoxes]) -> CellBoxes:
     return CellBoxes(low, high, answer, np.concatenate([[0], np.cumsum(sizes)]))
 
 
-def _one_record(low: Places, high: Places, answer: Places) -> CellBoxes:
-    """Return the boxes of one record."""
-    return CellBoxes(low, high, answer, np.array([0, len(answer)]))
-
-
 def cells_to_boxes(classes: Places, ends: list[Places]) -> CellBoxes:
     """Return one record's boxes from the classes of its cells.
 
@@ -91,7 +85,7 @@ def cells_to_boxes(classes: Places, ends: list[Places]) -> CellBoxes:
     answer = classes.ravel()[at]
     for axis in reversed(range(classes.ndim - 1)):
         low, high, answer = _merge_boxes(low, high, answer, axis)
-    return _one_record(low, high, answer)
+    return CellBoxes(low, high, answer, np.array([0, len(answer)]))
 
 
 def _merge_boxes(
@@ -128,11 +122,7 @@ class TreeSurface(base.Surface):
         """Return exact shares; drawn ones where a mechanism states no law."""
         pieces = list(self._chunk_shares(channel))
         if not pieces:
-            classes = np.asarray(self.question.model.classes_)
-            black_box = BlackBoxSurface(
-                self.clean, self.n_classes, self.question, classes
-            )
-            return black_box.answers(channel, draws)
+            return draw_answers(self, self.question, channel, draws)
         share = np.vstack(pieces)
         return base.Answers(share, share, share, "exact", self.query_counts)
 
@@ -243,11 +233,6 @@ class Batch:
     begin: Ints
     marks: list[NDArray[np.bool_]]
 
-    def ends(self, i: int) -> list[Places]:
-        """Return the ends of a record's own cells on each axis, in few bytes."""
-        kind = np.min_scalar_type(max(marks.shape[1] for marks in self.marks))
-        return [np.flatnonzero(marks[i]).astype(kind) for marks in self.marks]
-
 
 def leaf_batches(
     table: cells.TreeTable, axes: cells.Axes, features: FloatArray
@@ -289,12 +274,26 @@ class _BoxBuilder:
 
         Its cells are made in slabs of the first axis, which fit a processor's cache.
         """
-        slabs, query_count = [], 0
-        ends, line = batch.ends(i), self.units.start.nbytes * batch.shape[i, 1:].prod()
+        slabs, query_count, units = [], 0, self.units
+        # The ends of the record's own cells on each axis, in few bytes.
+        kind = np.min_scalar_type(max(marks.shape[1] for marks in batch.marks))
+        ends = [np.flatnonzero(marks[i]).astype(kind) for marks in batch.marks]
+        span = slice(batch.begin[i], batch.begin[i + 1])
+        line = units.start.nbytes * batch.shape[i, 1:].prod()
         thickness = max(1, int(SLAB_BYTES // line))
         for begin in range(0, int(batch.shape[i, 0]), thickness):
             slab = [ends[0][begin : begin + thickness + 1], *ends[1:]]
-            classes, near = self._slab_classes(batch, i, begin, len(slab[0]) - 1)
+            first, last = batch.first[:, span].copy(), batch.last[:, span].copy()
+            for side in (first, last):
+                side[0] = (side[0] - begin).clip(0, len(slab[0]) - 1)
+            inside = np.flatnonzero(first[0] < last[0])
+            value = units.value[batch.leaves.node[span][inside]]
+            shape = tuple(len(end) - 1 for end in slab)
+            total = cells.cell_sums(
+                first[:, inside], last[:, inside], value, units.start, shape
+            )
+            classes, tie = cells.cell_classes(total, self.table.rule, units.slack)
+            near = np.nonzero(tie)
             if len(near[0]):  # the model's own classes, at the cells' upper ends
                 points = np.tile(record, (len(near[0]), 1))
                 sensitive = self.question.sensitive
@@ -311,23 +310,8 @@ class _BoxBuilder:
             return slabs[0], query_count
         joined = join_boxes(slabs)
         merged = _merge_boxes(joined.low, joined.high, joined.answer, 0)
-        return _one_record(*merged), query_count
-
-    def _slab_classes(
-        self, batch: Batch, i: int, begin: int, thickness: int
-    ) -> tuple[Places, tuple[Ints, ...]]:
-        """Return the classes of a slab's cells, and where a tie is near."""
-        part = slice(batch.begin[i], batch.begin[i + 1])
-        first, last = batch.first[:, part].copy(), batch.last[:, part].copy()
-        for side in (first, last):
-            side[0] = (side[0] - begin).clip(0, thickness)
-        inside = np.flatnonzero(first[0] < last[0])
-        value = self.units.value[batch.leaves.node[part][inside]]
-        shape = (thickness, *(int(m) for m in batch.shape[i, 1:]))
-        first, last = first[:, inside], last[:, inside]
-        total = cells.cell_sums(first, last, value, self.units.start, shape)
-        classes, near = cells.cell_classes(total, self.table.rule, self.units.slack)
-        return classes, np.unravel_index(np.flatnonzero(near), shape)
+        begin_of_record = np.array([0, len(merged[2])])
+        return CellBoxes(*merged, begin_of_record), query_count
 
 
 # Cells of all records, some minutes; and bytes of the sums that are held at once, those
@@ -348,10 +332,8 @@ class Trees(base.Engine):
             return trees_found
         front, trees, cuts = trees_found
         # Counted only where as many as there are cuts of all trees would not fit.
-        n, line = (
-            len(question.records),
-            MOST_BYTES // cells.whole_units(trees).start.nbytes,
-        )
+        n = len(question.records)
+        line = MOST_BYTES // cells.whole_units(trees).start.nbytes
         if _cells_fit(np.tile(cuts.ends, (n, 1)), line):
             return None
         shape = count_cells(trees, cuts, front.features(question.records))
@@ -367,7 +349,7 @@ class Trees(base.Engine):
 
     def surface(self, question: base.Question) -> base.Surface:
         """Return the boxes of one answer around each record; UserError if refused."""
-        front, trees, cuts = require_trees(question)
+        front, trees, cuts = base.require(read_trees(question))
         features = front.features(question.records)
         builder = _BoxBuilder(question, trees, cuts, cells.whole_units(trees))
         built: list[tuple[CellBoxes, int]] = []
@@ -395,7 +377,7 @@ def cell_counts(question: base.Question) -> FloatArray:
 
     UserError where the model cannot be read as trees.
     """
-    front, trees, cuts = require_trees(question)
+    front, trees, cuts = base.require(read_trees(question))
     shape = count_cells(trees, cuts, front.features(question.records))
     return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
@@ -410,20 +392,8 @@ def read_trees(
         return trees
     if isinstance(front, str):
         return front
-    why = cells.why_not_axes(question, front, trees)
-    return (
-        (front, trees, cells.make_axes(question, front, trees)) if why is None else why
-    )
-
-
-def require_trees(
-    question: base.Question,
-) -> tuple[base.Front, cells.TreeTable, cells.Axes]:
-    """Return what `read_trees` does; the reason why there is none is a UserError."""
-    trees = read_trees(question)
-    if isinstance(trees, str):
-        raise UserError(trees)
-    return trees
+    why = cells.why_not_axes(front, trees)
+    return why or (front, trees, cells.make_axes(question, front, trees))
 
 
 def _cells_fit(shape: NDArray[np.int64], line: float) -> bool:
