@@ -16,8 +16,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.papers import drawing
-from curvote.papers.rows import Row, column_levels, score_row
+from curvote.papers.figure import Chart, PlotLine, line_panels, repeat_at_levels
+from curvote.papers.rows import Row, score_row
 from curvote.report import figures, style
 from curvote.systems.transfer.measures import METHODS
 
@@ -48,31 +48,24 @@ def drawn(folder: Path) -> Figure:
         title: _lines(json.loads((folder / f"{target}.json").read_text("utf-8")))
         for target, title in TITLES.items()
     }
-    figure = drawing.line_panels(chart)
-    drawing.label_y_axes(figure.axes, "accuracy on new patients (%)")
-    return figure
+    return line_panels(chart, Chart((), (), y="accuracy on new patients (%)"))
 
 
-def _lines(found: list[Row]) -> list[drawing.PlotLine]:
-    """Return what is drawn of one target's scores, as far as it is there."""
-    rows = [score_row(row, "accuracy") for row in found]
-    own = {key: _of(rows, *key) for key in DRAWN}
-    return [drawing.PlotLine(*DRAWN[key], rows) for key, rows in own.items() if rows]
+def _lines(found: list[Row]) -> list[PlotLine]:
+    """Return what is drawn of one target's scores, as far as it is there.
 
-
-def _of(rows: list[Row], protocol: str, method: str | None) -> list[Row]:
-    """Return the rows of one line; what knows no epsilon is the same at each."""
-    own = [
-        row
-        for row in rows
-        if row["protocol"] == protocol and method in {None, row["method"]}
-    ]
-    every = [level for level in column_levels(rows) if level is not None]
-    return [
-        row | {"epsilon": level}
-        for row in own
-        for level in ([row["epsilon"]] if row["epsilon"] is not None else every)
-    ]
+    What knows no epsilon is the same at each.
+    """
+    rows = repeat_at_levels([score_row(row, "accuracy") for row in found], "epsilon")
+    own = {
+        (protocol, method): [
+            row
+            for row in rows
+            if row["protocol"] == protocol and method in {None, row["method"]}
+        ]
+        for protocol, method in DRAWN
+    }
+    return [PlotLine(*DRAWN[key], rows) for key, rows in own.items() if rows]
 
 
 if __name__ == "__main__":

@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from curvote.papers.mrma.entries import REPRODUCTIONS, USEFUL, printed_cells
-from curvote.papers.reproduction import Evidence
+from curvote.papers.mrma.figures import USEFUL
+from curvote.papers.registry import reproductions
+from curvote.papers.reproduction import Entry, Evidence
+from curvote.papers.rows import COLUMNS, Row, published_rows, to_json
+from curvote.pipeline.config.project import Project
 from tests.report_data import PROGRESS
+
+NOWHERE = Project(Path("nowhere"))
+
+
+def entries_of(paper: str) -> dict[str, Entry]:
+    """The entries of one paper ("dtk"), by name."""
+    entries = reproductions().items()
+    return {name: one for name, one in entries if one.package.endswith(f".{paper}")}
+
+
+def evidence(name: str, summaries: Iterable[Row] = (), **found: Any) -> Evidence:
+    """What the runs of an entry found: made-up score rows, and what else is given."""
+    return Evidence(reproductions()[name], NOWHERE, list(summaries), **found)
+
+
+def comparison(name: str, summaries: Iterable[Row] = ()) -> list[Row]:
+    """The rows of an entry from made-up score rows."""
+    return reproductions()[name].rows(evidence(name, summaries))
+
+
+def check_rows(name: str, rows: list[Row]) -> None:
+    """Rows have all columns, a value, no NaN, a name of their own; lines show them."""
+    rows = json.loads(to_json(rows))
+    assert rows
+    assert all(list(one) == list(COLUMNS) for one in rows)
+    assert all(
+        one["curvote"] is not None or one["published"] is not None for one in rows
+    )
+    names = COLUMNS[: COLUMNS.index("published")]
+    assert len({tuple(one[n] for n in names) for one in rows}) == len(rows)
+    lines, columns = reproductions()[name].laid_out(rows)
+    assert 0 < len(lines) <= len(rows)
+    assert {column for line in lines for column in line} <= set(columns)
+
+
+def svg(name: str, rows: list[Row], found: Evidence | None = None) -> str:
+    """The drawing of an entry as text."""
+    entry = reproductions()[name]
+    return entry.draw(rows, found or evidence(name), "svg")["svg"].decode()
+
 
 LEARNERS = ("logistic", "svm", "dwd", "cg")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
@@ -45,15 +90,14 @@ def row(
 def table(name: str, file: str, shift: float = 0.001) -> list[dict[str, Any]]:
     """Both forms of every cell of a printed table, the published one off by shift."""
     rows = []
-    for cell in printed_cells(file):
-        key = dict(cell.key)
+    for key in published_rows("mrma", file):
         axes = {n: str(key[n]) for n in ("d", "representation") if key.get(n)}
         others = {n: key[n] for n in ("epsilon", "learner") if n in key}
         own = f"{name}-initial" if axes.get("representation") == "initial" else name
         if own != name:
             axes = {}
         for form, extra in (("published", shift), ("corrected", -0.05)):
-            value = cell.percent / 100 + extra
+            value = key["misclassification_pct"] / 100 + extra
             setting = {"form": form, **axes}
             method = str(key.get("method", "clean"))
             rows.append(row(own, method, value, setting=setting, **others))
@@ -117,7 +161,7 @@ def encodings() -> Iterator[dict[str, Any]]:
         )
 
 
-def found(rows: list[dict[str, Any]], n: int = 30) -> Evidence:
+def found(name: str, rows: list[dict[str, Any]], n: int = 30) -> Evidence:
     """Values of single replicates around the rows', and a configuration."""
     draw = np.random.default_rng(3)
     names = ("representation", "epsilon", "learner", "method")
@@ -129,7 +173,8 @@ def found(rows: list[dict[str, Any]], n: int = 30) -> Evidence:
         for one in rows
     ]
     config = {"privatize": {"label_share": "equal"}, "source": {"slope": 4.0}}
-    return Evidence([], pd.concat(parts, ignore_index=True), [config])
+    replicates = pd.concat(parts, ignore_index=True)
+    return evidence(name, replicates=replicates, configs=[config])
 
 
 def agreement() -> Iterator[dict[str, Any]]:
@@ -174,7 +219,7 @@ def contest() -> Iterator[dict[str, Any]]:
     `auto` guesses at the least epsilon, and learns nothing in the last setting.
     """
     labels = dict.fromkeys([*(label for label, *_ in CONTESTANTS), "majority"])
-    for rank, pipeline in enumerate(REPRODUCTIONS["beyond"].pipelines):
+    for rank, pipeline in enumerate(reproductions()["beyond"].pipelines):
         guess, floor = 0.5 - 0.04 * rank, 0.05 + 0.01 * rank
         for label, epsilon in product(labels, CONTEST_EPSILONS):
             for own, learner, method, skill in CONTESTANTS:

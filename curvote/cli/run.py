@@ -14,7 +14,7 @@ from curvote.flows import environment, lines, machine, notices
 from curvote.flows.server.flow_runs import close_dead_flow_runs
 from curvote.flows.server.private import PrefectServer
 from curvote.papers.registry import file_of
-from curvote.papers.reproduction import Reproduction
+from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
@@ -103,7 +103,7 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
 
 
 def run_reproduction(
-    project: Project, entry: Reproduction, options: dict[str, Any]
+    project: Project, entry: Entry, options: dict[str, Any]
 ) -> list[RunRecord]:
     """Run the pipelines of ``entry``; return their records.
 
@@ -126,9 +126,7 @@ def run_reproduction(
         return records
 
 
-def _fetch_files(
-    project: Project, entry: Reproduction, pipelines: Iterable[Pipeline]
-) -> None:
+def _fetch_files(project: Project, entry: Entry, pipelines: Iterable[Pipeline]) -> None:
     """Fetch all files before the first run; report missing ones together."""
     problems: list[Problem] = []
     absent: list[str] = []

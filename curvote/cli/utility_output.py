@@ -179,7 +179,7 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
 
 def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
     """Draw each deployment faintly, and the best of each kind at each total."""
-    from curvote.papers.drawing import log_axis
+    from curvote.papers.figure import log_axis
     from curvote.report import style
 
     faint: dict[str, Any] = {"color": style.UNUSED, "lw": 0.6, "alpha": 0.6}

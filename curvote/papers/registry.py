@@ -1,13 +1,14 @@
 """Registry of papers: their packages, the names of reproductions, pipeline files."""
 
+import tomllib
 from collections.abc import Iterator
-from importlib import import_module
+from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 from curvote.base.errors import UserError, did_you_mean, suggest_closest
+from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import PIPELINES, Project
 
@@ -19,24 +20,26 @@ PAPERS = (
 )
 
 
-def reproductions() -> dict[str, ModuleType]:
-    """Return the paper of each name of `curvote reproduce`.
+@cache
+def reproductions() -> dict[str, Entry]:
+    """Return the entry of each name of `curvote reproduce`, from each entries.toml."""
+    return {
+        name: Entry(paper, name, **declared)
+        for paper in PAPERS
+        for name, declared in tomllib.loads(
+            (files(paper) / "entries.toml").read_text(encoding="utf-8")
+        ).items()
+    }
 
-    It is the module ``entries`` of a package, which holds ``REPRODUCTIONS`` (by name),
-    ``compare``, ``laid_out`` and ``agreement``.
-    """
-    papers = [import_module(f"{wing}.entries") for wing in PAPERS]
-    return {name: paper for paper in papers for name in paper.REPRODUCTIONS}
 
-
-def paper_of(name: str) -> ModuleType:
-    """Return the paper that holds ``name``; UserError: unknown name."""
-    papers = reproductions()
-    if name in papers:
-        return papers[name]
+def find_entry(name: str) -> Entry:
+    """Return the entry called ``name``; UserError: unknown name."""
+    entries = reproductions()
+    if name in entries:
+        return entries[name]
     raise UserError(
-        f"{name!r} names no table, figure or contest.{did_you_mean(name, papers)}"
-        f" There are: {', '.join(papers)}."
+        f"{name!r} names no table, figure or contest.{did_you_mean(name, entries)}"
+        f" There are: {', '.join(entries)}."
     )
 
 
@@ -54,14 +57,12 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
         suggest_closest(pipeline, chain(*names_by_file))
         or f" Here: {', '.join(names_by_file[0])}."
     )
-    raise UserError(f"no pipeline {pipeline!r}.{hint}{_bundled_hint(pipeline)}")
-
-
-def _bundled_hint(pipeline: str) -> str:
-    """Return a hint if curvote bundles a pipeline of that name."""
     bundled = PipelinesFile(Project(Path(str(files("curvote.pipeline"))))).names()
-    words = " curvote brings one of that name, for folders without a pipelines.yaml."
-    return words if pipeline in bundled else ""
+    if pipeline in bundled:
+        hint += (
+            " curvote brings one of that name, for folders without a pipelines.yaml."
+        )
+    raise UserError(f"no pipeline {pipeline!r}.{hint}")
 
 
 def paper_pipelines() -> set[str]:
@@ -70,7 +71,7 @@ def paper_pipelines() -> set[str]:
 
 
 def _paper_files() -> Iterator[PipelinesFile]:
-    for wing in PAPERS:
-        place = Project(Path(str(files(wing))))
+    for paper in PAPERS:
+        place = Project(Path(str(files(paper))))
         if place.pipelines_file.is_file():  # formulas alone take no pipeline
-            yield PipelinesFile(place, f"{wing.replace('.', '/')}/{PIPELINES}")
+            yield PipelinesFile(place, f"{paper.replace('.', '/')}/{PIPELINES}")

@@ -3,12 +3,10 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
-from typing import Any, ParamSpec
+from typing import Any
 
-P = ParamSpec("P")
 Row = dict[str, Any]
 
 COLUMNS = (
@@ -39,13 +37,18 @@ def complete_rows(rows: Iterable[Row]) -> list[Row]:
     return [{name: row.get(name) for name in COLUMNS} for row in rows]
 
 
-def completed(make: Callable[P, Iterable[Row]]) -> Callable[P, list[Row]]:
-    """Let a function that yields rows return all of them, complete."""
-    return wraps(make)(lambda *args, **named: complete_rows(make(*args, **named)))
+def axis_value(row: Row, name: str) -> Any:
+    """Return the value of a column, or of an axis that ``setting`` names: "gamma=1"."""
+    if name in row:
+        return row[name]
+    axes = (part.partition("=") for part in (row["setting"] or "").split())
+    return next((float(text) for axis, _, text in axes if axis == name), None)
 
 
 def column_as_ours(rows: Iterable[Row], name: str) -> list[Row]:
     """Return the rows with another column's values as curvote's, without error."""
+    if name == "curvote":
+        return list(rows)
     return [row | {"curvote": row[name], "se": None} for row in rows]
 
 
@@ -111,10 +114,44 @@ def score_row(summary: Row, quantity: str = "misclassification") -> Row:
     }
 
 
-def published_rows(paper: str, file: str) -> list[dict[str, str]]:
-    """Return the lines of one file of printed numbers of a paper, by column."""
+# Columns of printed files that hold numbers.
+_PRINTED_NUMBERS = {
+    "epsilon": float,
+    "d": int,
+    "value": float,
+    "misclassification_pct": float,
+    "accuracy_pct": float,
+    "sd": float,
+    "draws": int,
+}
+
+
+def published_rows(paper: str, file: str, **values: Any) -> list[Row]:
+    """Return the lines of one file of printed numbers of a paper that hold ``values``.
+
+    What a line leaves empty is None.
+    """
     place = files("curvote.papers") / paper / "published" / file
-    return list(csv.DictReader(place.read_text(encoding="utf-8").splitlines()))
+    lines = csv.DictReader(place.read_text(encoding="utf-8").splitlines())
+    parsed = [
+        {n: _PRINTED_NUMBERS.get(n, str)(text) if text else None for n, text in it}
+        for it in map(dict.items, lines)
+    ]
+    return select(parsed, **values)
+
+
+def beside_published(rows: Iterable[Row], printed: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows, each with the ``value`` of the printed line that names it.
+
+    A line names a row by the columns that both have and the line does not leave empty.
+    """
+    for row in rows:
+        values = (
+            line["value"]
+            for line in printed
+            if all(row.get(n) == v for n, v in line.items() if n in NAMED and v)
+        )
+        yield row | {"published": next(values, None)}
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -145,6 +182,7 @@ NAMES = (
     "quantity",
     "n_classes",
 )
+NAMED = ("epsilon", *NAMES)
 
 
 def laid_out(rows: Sequence[Row], across: str = "epsilon") -> Lines:
@@ -164,7 +202,7 @@ def _has_values(rows: Sequence[Row], name: str) -> bool:
 
 
 def _side_by_side(rows: Sequence[Row]) -> Lines:
-    names = varying_columns(rows, ("epsilon", *NAMES))
+    names = varying_columns(rows, NAMED)
     limits = [name for name in ("claimed", "bound") if _has_values(rows, name)]
     values = ("paper", "curvote", "corrected", *limits, "z")
     lines = [
@@ -183,7 +221,7 @@ def _side_by_side(rows: Sequence[Row]) -> Lines:
 def _pivot(rows: Sequence[Row], across: str) -> Lines:
     level_values = column_levels(rows, across)
     title = _TITLES[across] if any(level_values) else lambda _: "curvote"
-    label_names = (name for name in ("epsilon", *NAMES) if name != across)
+    label_names = (name for name in NAMED if name != across)
     names, columns = varying_columns(rows, label_names), list(map(title, level_values))
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:

@@ -11,12 +11,13 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.papers import registry
-from curvote.papers.registry import file_of, paper_of, reproductions
+from curvote.papers.registry import file_of, find_entry, reproductions
 from curvote.papers.reproduction import QUANTITIES
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import parse_value
 from tests import plain
+from tests.reproduce_rows import entries_of
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = [ROOT / wing.replace(".", "/") for wing in registry.PAPERS]
@@ -38,19 +39,17 @@ def test_the_file_of_a_wing_is_right(folder: Path) -> None:
 @each_wing
 def test_a_wing_holds_what_its_tables_take_and_nothing_else(folder: Path) -> None:
     """Every pipeline belongs to a table, a figure or a contest."""
-    wings = reproductions()
-    mine = [n for n, wing in wings.items() if folder.name in wing.__name__.split(".")]
-    taken = [p for n in mine for p in wings[n].REPRODUCTIONS[n].pipelines]
+    taken = [p for one in entries_of(folder.name).values() for p in one.pipelines]
     held = PipelinesFile(Project(folder)).names() if folder in FILES else []
     assert sorted(taken) == sorted(held)
 
 
 def test_every_reproduction_names_its_paper_and_a_known_quantity() -> None:
     """They stand in the heading of the command; rows may hold another quantity."""
-    for name, wing in reproductions().items():
-        entry = wing.REPRODUCTIONS[name]
+    for entry in reproductions().values():
         assert entry.quantity in QUANTITIES
-        assert entry.heading.startswith(f"{entry.paper}, {entry.title}: ")
+        paper = entry.package.split(".")[-1].upper()
+        assert entry.heading.startswith(f"{paper}, {entry.title}: ")
         assert ("standard error" in entry.heading) == bool(entry.pipelines)
 
 
@@ -68,18 +67,18 @@ def test_the_projects_own_pipeline_comes_first(tmp_path: Path) -> None:
 def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(
     project: Project,
 ) -> None:
-    """Whichever file it stands in."""
-    for typo, meant in (("tinny", "tiny"), ("figure2", "figure-2")):
-        with pytest.raises(UserError, match=f"Did you mean '{meant}'"):
-            file_of(project, typo)
+    """Whichever file it stands in; without a close name the project's own are told.
 
-
-def test_without_a_close_name_the_projects_own_are_told(project: Project) -> None:
-    """Not forty that the user never wrote; one of curvote's says where it is."""
-    with pytest.raises(UserError, match=r"^no pipeline 'zz'\. Here: tiny\.$"):
-        file_of(project, "zz")
-    with pytest.raises(UserError, match=r"Here: tiny\. curvote brings one of"):
-        file_of(project, "demo")
+    Not forty that the user never wrote; one of curvote's says where it is.
+    """
+    for name, said in (
+        ("tinny", "Did you mean 'tiny'"),
+        ("figure2", "Did you mean 'figure-2'"),
+        ("zz", r"^no pipeline 'zz'\. Here: tiny\.$"),
+        ("demo", r"Here: tiny\. curvote brings one of"),
+    ):
+        with pytest.raises(UserError, match=said):
+            file_of(project, name)
 
 
 def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
@@ -99,4 +98,4 @@ def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
 def test_unknown_name_gets_help() -> None:
     """A misspelt name gets the nearest one and the whole list."""
     with pytest.raises(UserError, match=r"'table-1'\?.*figure-a6.*cases-a3"):
-        paper_of("tabel-1")
+        find_entry("tabel-1")

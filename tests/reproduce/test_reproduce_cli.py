@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import typer
 from typer.testing import CliRunner, Result
@@ -15,10 +14,10 @@ from typer.testing import CliRunner, Result
 from curvote.base.errors import UserError
 from curvote.cli.commands.runs import reproduce
 from curvote.data.raw_files import Source
-from curvote.papers.mrma.entries import REPRODUCTIONS, agreement, comparison, laid_out
-from curvote.papers.reproduction import Evidence
+from curvote.papers.registry import reproductions
+from curvote.papers.reproduction import Entry, Evidence
 from curvote.papers.rows import COLUMNS
-from tests.reproduce_rows import row, summaries
+from tests.reproduce_rows import comparison, evidence, row, summaries
 
 PIPELINES = """
 pipelines:
@@ -57,15 +56,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(given)
         return str(given["pipeline"])
 
-    def evidence(_: object, records: list[str]) -> Evidence:
-        entries = REPRODUCTIONS.values()
-        ran = next(one for one in entries if one.pipelines == tuple(records))
-        return Evidence(summaries(ran.name), pd.DataFrame())
+    def collected(entry: Entry, _: object, records: list[str]) -> Evidence:
+        assert entry.pipelines == tuple(records)
+        return evidence(entry.name, summaries(entry.name) if records else ())
 
     monkeypatch.setattr(
         "curvote.cli.run.run_to_completion", completed_run, raising=False
     )
-    monkeypatch.setattr("curvote.papers.mrma.entries.mrma_evidence", evidence)
+    monkeypatch.setattr("curvote.papers.reproduction.collect_evidence", collected)
     return asked
 
 
@@ -96,22 +94,19 @@ def test_json_is_one_document(project: Path, runs: list[dict[str, Any]]) -> None
 def test_table_says_how_many_cells_agree(
     project: Path, runs: list[dict[str, Any]]
 ) -> None:
-    """The table ends with the count, the worst cell and the files, which are there."""
+    """The table ends with the count, the worst cell and the files, which are there.
+
+    A pipeline that the project lacks comes from the paper.
+    """
+    assert json.loads(invoke(project, "figure-2", "--json").stdout)
+    assert [one["pipeline"] for one in runs] == ["figure-2"]
+    runs.clear()
     done = invoke(project, "table-1", "--replicates", "3")
     assert runs[0]["replicates"] == 3
     assert "48 of 48 cells within 3 standard errors" in done.stdout
     written = done.stdout.split("written:\n")[1].split()
     assert len(written) == 4
     assert all(Path(path).is_file() for path in written)
-
-
-def test_a_pipeline_that_the_project_lacks_comes_from_the_wing(
-    project: Path, runs: list[dict[str, Any]]
-) -> None:
-    """An empty project reproduces a figure as well."""
-    done = invoke(project, "figure-2", "--json")
-    assert [one["pipeline"] for one in runs] == ["figure-2"]
-    assert json.loads(done.stdout)
 
 
 def test_formulas_alone_run_nothing(project: Path, runs: list[dict[str, Any]]) -> None:
@@ -149,7 +144,7 @@ def test_absent_data_say_what_to_put_where(
 
 def contest(root: Path, *sources: str) -> None:
     """Give the project the ten pipelines of the contest; these read files."""
-    names = REPRODUCTIONS["beyond"].pipelines
+    names = reproductions()["beyond"].pipelines
     others = ["simulated"] * (len(names) - len(sources))
     entries = [
         f"  {name}:\n    <<: *plain\n    source: {{name: {source}}}\n"
@@ -179,7 +174,9 @@ def test_ten_pipelines_run_in_order_and_each_is_announced(
     """A run of ten says where it is; the rows of all of them are one document."""
     contest(project)
     done = invoke(project, "beyond", "--json", "--replicates", "2")
-    assert [one["pipeline"] for one in runs] == list(REPRODUCTIONS["beyond"].pipelines)
+    assert [one["pipeline"] for one in runs] == list(
+        reproductions()["beyond"].pipelines
+    )
     assert {one["replicates"] for one in runs} == {2}
     assert "beyond-phonemes (4 of 10)\na run prints" in done.stderr
     assert json.loads(done.stdout)
@@ -220,7 +217,8 @@ def test_figures_are_laid_out_by_epsilon() -> None:
         for case in "56"
         for e in (10.0, 1.0)
     ]
-    lines, columns = laid_out("cases-a3", comparison("cases-a3", given))
+    rows = comparison("cases-a3", given)
+    lines, columns = reproductions()["cases-a3"].laid_out(rows)
     assert columns == ["setting", "epsilon 1", "epsilon 10"]
     assert lines[0] == {
         "setting": "case=5",
@@ -233,7 +231,7 @@ def test_worst_cell_is_named() -> None:
     """The last words name the cell that is farthest from the paper."""
     rows = comparison("table-a1", summaries("table-a1"))
     rows[2]["curvote"] += 7
-    said = list(agreement("table-a1", rows))
-    assert "38 of 38 cells within 3 standard errors, the paper's" in said[0]
-    assert said[1].startswith("largest difference: 7.10 points (")
-    assert "coefs" in said[1]
+    said = list(reproductions()["table-a1"].conclusions(rows))
+    assert "38 of 38 cells within 3 standard errors, the paper's" in said[1]
+    assert said[2].startswith("largest difference: 7.10 points (")
+    assert "coefs" in said[2]

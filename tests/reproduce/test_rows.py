@@ -6,9 +6,10 @@ import pytest
 
 from curvote.chain.axis import Axis
 from curvote.chain.measure import Look
-from curvote.papers.drawing import PlotLine, line_panels
+from curvote.papers.figure import Chart, Series
 from curvote.papers.rows import (
     COLUMNS,
+    Row,
     complete_rows,
     format_number,
     laid_out,
@@ -20,27 +21,31 @@ from tests.reproduce_rows import row
 SUMMARY = row("heart", "aligned", 0.2, epsilon=1.0, setting={"gamma": "1", "m": "4"})
 
 
-def test_one_score_row_gives_a_row_for_each_quantity() -> None:
-    """Accuracy is what misclassification leaves; F1 has an error of its own."""
-    summary = SUMMARY | {"f1": 0.7, "f1_se": 0.01}
-    found = {name: score_row(summary, name) for name in ("accuracy", "f1")}
-    assert found["accuracy"]["curvote"] == pytest.approx(80)
-    assert found["accuracy"]["se"] == pytest.approx(0.2)
-    assert found["f1"]["curvote"] == pytest.approx(70)
-    assert found["f1"]["se"] == pytest.approx(1)
-    for name, one in found.items():
-        assert list(one) == list(COLUMNS)
-        assert (one["quantity"], one["setting"]) == (name, "gamma=1 m=4")
-        assert (one["pipeline"], one["method"]) == ("heart", "aligned")
+MEASURED = row("mnist", "labels", 0.9, metric="accuracy", se=0.01, n_classes=10)
 
 
-def test_an_accuracy_that_was_measured_is_taken_as_it_is() -> None:
-    """A system of several classes measures accuracy itself, with its own error."""
-    summary = row("mnist", "labels", 0.9, metric="accuracy", se=0.01, n_classes=10)
-    one = score_row(summary, "accuracy")
-    assert one["curvote"] == pytest.approx(90)
-    assert one["se"] == pytest.approx(1)
-    assert one["n_classes"] == 10
+@pytest.mark.parametrize(
+    ("summary", "quantity", "value", "error", "setting"),
+    [
+        # Accuracy is what misclassification leaves; F1 has an error of its own.
+        (SUMMARY, "accuracy", 80, 0.2, "gamma=1 m=4"),
+        (SUMMARY | {"f1": 0.7, "f1_se": 0.01}, "f1", 70, 1, "gamma=1 m=4"),
+        # A system of several classes measures accuracy itself, with its own error.
+        (MEASURED, "accuracy", 90, 1, None),
+        # A row without labels has no setting; one replicate has no error.
+        (SUMMARY | {"setting": {}, "se": None}, "misclassification", 20, None, None),
+    ],
+)
+def test_one_score_row_gives_a_row_for_each_quantity(
+    summary: Row, quantity: str, value: float, error: float | None, setting: str | None
+) -> None:
+    """In percent, with the standard error of the quantity, if it is known."""
+    one = score_row(summary, quantity)
+    assert list(one) == list(COLUMNS)
+    assert (one["curvote"], one["se"]) == (pytest.approx(value), pytest.approx(error))
+    assert (one["quantity"], one["setting"]) == (quantity, setting)
+    for name in ("pipeline", "method", "n_classes"):
+        assert one[name] == summary.get(name)
 
 
 def by_classes(*numbers: int) -> list[dict[str, object]]:
@@ -53,15 +58,11 @@ def by_classes(*numbers: int) -> list[dict[str, object]]:
 
 
 def test_numbers_of_classes_may_stand_across() -> None:
-    """A line a protocol, a column for each number of classes."""
+    """A column for each, a line a protocol; else they tell rows apart at the left."""
     lines, columns = laid_out(by_classes(16, 2), "n_classes")
     assert columns == ["protocol", "2 classes", "16 classes"]
     assert [line["protocol"] for line in lines] == ["vector", "rr"]
     assert lines[0]["16 classes"] == "66.00"
-
-
-def test_by_epsilon_numbers_of_classes_tell_rows_apart() -> None:
-    """Else they stand at the left, as all that tells rows apart."""
     lines, columns = laid_out(by_classes(2, 16))
     assert columns == ["protocol", "n_classes", "epsilon 1"]
     assert len(lines) == 4
@@ -70,19 +71,10 @@ def test_by_epsilon_numbers_of_classes_tell_rows_apart() -> None:
 def test_lines_go_along_any_axis() -> None:
     """A figure says what goes to the right, with a mark at each value."""
     axis = Axis("n_classes", lambda _: [2, 16], label="classes")
-    drawn = line_panels(
-        {"one": [PlotLine("all", Look("k", "o"), by_classes(2, 16))]}, axis
-    )
-    (ax,) = drawn.axes
+    series = [Series(["protocol"], dict.fromkeys(("rr", "vector"), Look("k", "o")))]
+    (ax,) = Chart(["epsilon"], series, x=axis)(by_classes(2, 16)).axes
     assert ax.get_xlabel() == "classes"
     assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "16"]
-
-
-def test_errors_are_what_a_score_row_holds_first() -> None:
-    """A row without labels has no setting; one replicate has no error."""
-    one = score_row(SUMMARY | {"setting": {}, "se": None})
-    assert (one["curvote"], one["se"]) == (pytest.approx(20), None)
-    assert (one["quantity"], one["setting"]) == ("misclassification", None)
 
 
 def test_small_values_keep_their_digits() -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,7 @@ def test_every_shipped_pipeline_keeps_what_it_scored(
 ) -> None:
     """Those in the project's own file, and those that reproductions bring along."""
     own = PipelinesFile(shipped).names()
-    brought = (name for each in reproductions().values() for name in names_of(each))
+    brought = (name for each in reproductions().values() for name in each.pipelines)
     names = own if first else dict.fromkeys(brought)
     found = [configured(shipped, name) for name in names]
     ready = [
@@ -175,12 +175,6 @@ def into_folders(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return SimpleNamespace(model_uri=str(place / model_id))
 
     monkeypatch.setattr(Model, "log", log)
-
-
-def names_of(wing: ModuleType) -> Iterator[str]:
-    """Yield the pipelines of a wing's reproductions."""
-    for reproduction in wing.REPRODUCTIONS.values():
-        yield from reproduction.pipelines
 
 
 def configured(project: Project, name: str) -> ConfiguredPipeline:

@@ -211,10 +211,9 @@ def reproduce(
 
     `beyond` compares our protocols with the published ones.
     """
-    from curvote.papers.registry import paper_of
+    from curvote.papers.registry import find_entry
 
-    wing = paper_of(name)
-    entry = wing.REPRODUCTIONS[name]
+    entry = find_entry(name)
     place = find_project(project, starter=True)
     options: dict[str, Any] = {"replicates": replicates, "seed": seed}
     options |= {"engine": engine, "workers": workers}
@@ -225,14 +224,14 @@ def reproduce(
             from curvote.cli.run import run_reproduction
 
             records = run_reproduction(place, entry, options)
-        rows, written = wing.compare(place, name, records)
+        rows, written = entry.compare(place, records)
     if as_json:
         typer.echo(to_json(rows))
         return
     typer.echo(f"{entry.heading}\n")
-    terminal.print_rows(*wing.laid_out(name, rows))
+    terminal.print_rows(*entry.laid_out(rows))
     paths = map(terminal.relative_to_here, written)
-    for line in (*wing.agreement(name, rows), "\nwritten:", *paths):
+    for line in (*entry.conclusions(rows), "\nwritten:", *paths):
         typer.echo(line)
 
 

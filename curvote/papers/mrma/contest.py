@@ -3,10 +3,12 @@
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
+from jinja2 import Template
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,9 +17,19 @@ from rich.console import Console
 from rich.table import Table
 
 from curvote.chain.measure import Look
-from curvote.papers import drawing
+from curvote.papers import figure
+from curvote.papers.figure import PlotLine
+from curvote.papers.mrma import figures
 from curvote.papers.reproduction import Evidence
-from curvote.papers.rows import Row, column_levels, distinct_values, select, with_error
+from curvote.papers.rows import (
+    Lines,
+    Row,
+    column_levels,
+    distinct_values,
+    level_heading,
+    select,
+    with_error,
+)
 from curvote.report import data, style
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
@@ -35,29 +47,46 @@ _FINAL = ("joined", "mrma", "votes", "mean", "joint", "two", "clean", "majority"
 _RANKS = {method: rank for rank, method in enumerate(_FINAL)}
 _BASELINE = "histogram"
 
+refine = figures.refine
+
+
+def protocols_rows(evidence: Evidence) -> list[Row]:
+    """Return the rows of a contest, in which each pipeline is a setting.
+
+    ``setting`` is the pipeline without the contest's name. The majority stands once:
+    what every protocol brings beside itself is left out, unless it stands alone.
+    """
+    rows = list(figures.score_rows(evidence))
+    for row in rows:
+        setting = row["pipeline"].removeprefix(f"{evidence.entry.name}-")
+        row["setting"] = " ".join(filter(None, (setting, row["setting"])))
+    place = ("setting", "protocol", "epsilon")
+    met = {tuple(row[n] for n in place) for row in rows if row["method"] != "majority"}
+    without_copies = (
+        row
+        for row in rows
+        if row["method"] != "majority" or tuple(row[n] for n in place) not in met
+    )
+    return figures.sort_rows(
+        without_copies, ("setting", "protocol", "learner", "method")
+    )
+
 
 @dataclass(frozen=True)
 class ContestCell:
     """The result of `auto` in a setting at one epsilon, and its rivals.
 
-    ``rivals`` are the best published method and the majority, as far as they are there;
-    ``opt_in`` is what it never takes by itself.
+    ``rivals`` are the best published method and the majority, as far as they are there,
+    ``better`` those that beat `auto` by more than the limit; ``ahead`` are the rows
+    that do so of what it never takes by itself, the best first, and ``has_opt_in`` says
+    whether there are any.
     """
 
     auto: Row
     rivals: tuple[Row, ...]
-    opt_in: tuple[Row, ...] = ()
-
-    @property
-    def better(self) -> list[Row]:
-        """The rivals that beat `auto` by more than the limit."""
-        return [rival for rival in self.rivals if is_beaten(self.auto, rival)]
-
-    @property
-    def opt_in_ahead(self) -> list[Row]:
-        """The opt-in protocols that beat `auto` by more than the limit."""
-        better = [row for row in self.opt_in if is_beaten(self.auto, row)]
-        return sorted(better, key=lambda row: float(row["curvote"]))
+    better: list[Row]
+    ahead: list[Row]
+    has_opt_in: bool
 
     @property
     def verdict(self) -> str:
@@ -66,6 +95,19 @@ class ContestCell:
             return "lost"
         first = all(self.auto["curvote"] <= rival["curvote"] for rival in self.rivals)
         return "best" if first else "within"
+
+    @property
+    def place(self) -> str:
+        """The cell's setting and epsilon."""
+        return f"{self.auto['setting']}, epsilon {self.auto['epsilon']:g}"
+
+    @property
+    def better_text(self) -> str:
+        """What is better."""
+        return f"better: {', '.join(map(_row_label, self.better)) or 'none'}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {_row_label(self.auto)}, {self.better_text}"
 
 
 def is_beaten(row: Row, other: Row) -> bool:
@@ -80,36 +122,33 @@ def is_beaten(row: Row, other: Row) -> bool:
 
 def contest_cells(rows: Sequence[Row]) -> list[ContestCell]:
     """Return the cells of `auto` in the rows of a contest, epsilon rising."""
-    results = []
+    cells = []
     for setting_rows in group_by_setting(rows).values():
-        auto_rows = (
-            row for row in select(setting_rows, protocol=AUTO) if row["epsilon"]
-        )
-        for auto in sorted(auto_rows, key=lambda row: float(row["epsilon"])):
+        opt_in = [
+            row
+            for name in UNCHOSEN_PROTOCOLS
+            for row in _final_rows(select(setting_rows, protocol=name))
+        ]
+        autos = (row for row in select(setting_rows, protocol=AUTO) if row["epsilon"])
+        for auto in sorted(autos, key=lambda row: float(row["epsilon"])):
             level_rows = select(setting_rows, epsilon=auto["epsilon"])
             majority = select(level_rows, protocol=MAJORITY)
-            rivals = (*best_published(level_rows), *majority)
-            opt_in = tuple(
-                row
-                for name in UNCHOSEN_PROTOCOLS
-                for row in _final_rows(select(setting_rows, protocol=name))
-                if row["epsilon"] in {auto["epsilon"], None}
+            rivals = (*best_rows(select(level_rows, protocol=PUBLISHED)), *majority)
+            unchosen = [r for r in opt_in if r["epsilon"] in {auto["epsilon"], None}]
+            better, ahead = (
+                [row for row in some if is_beaten(auto, row)]
+                for some in (rivals, unchosen)
             )
-            results.append(ContestCell(auto, rivals, opt_in))
-    return results
+            ahead.sort(key=lambda row: float(row["curvote"]))
+            cells.append(ContestCell(auto, rivals, better, ahead, bool(unchosen)))
+    return cells
 
 
 def group_by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the rows of each setting in their order."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(str(row["setting"]), []).append(row)
-    return groups
-
-
-def best_published(rows: Sequence[Row]) -> list[Row]:
-    """Return the published method of least error in one setting at each epsilon."""
-    return best_rows(select(rows, protocol=PUBLISHED))
+    return {
+        name: select(rows, setting=name) for name in distinct_values(rows, "setting")
+    }
 
 
 def best_rows(rows: Iterable[Row]) -> list[Row]:
@@ -129,86 +168,62 @@ def table_lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
     a line with the best of their other methods.
     """
     groups: dict[str, list[Row]] = {}
-    for protocol in dict.fromkeys(row["protocol"] for row in rows):
+    for protocol in distinct_values(rows, "protocol"):
         protocol_rows = select(rows, protocol=protocol)
-        ends = list(_final_rows(protocol_rows))
+        ends = _final_rows(protocol_rows)
         for row in ends:
-            groups.setdefault(line_name(row), []).append(row)
+            groups.setdefault(_line_name(row), []).append(row)
         if protocol == PUBLISHED:
             groups[BEST_PUBLISHED] = best_rows(
-                row for row in protocol_rows if row not in ends
+                r for r in protocol_rows if r not in ends
             )
     return {name: line for name, line in groups.items() if line}
 
 
-def line_name(row: Row) -> str:
+def _line_name(row: Row) -> str:
     """Return the name of a row's line: its protocol, and its learner if it has one."""
     return ", ".join(filter(None, (row["protocol"], row["learner"])))
 
 
-def _final_rows(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield each learner's final row of one protocol at each epsilon."""
+def _final_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return each learner's final row of one protocol at each epsilon."""
     groups: dict[tuple[str | None, float | None], list[Row]] = {}
     for row in rows:
         if row["method"] != _BASELINE:
             groups.setdefault((row["learner"], row["epsilon"]), []).append(row)
-    for group in groups.values():
-        yield min(group, key=lambda row: _RANKS.get(row["method"], len(_FINAL)))
-
-
-_MARK = " †"
-_ABOUT = """\
-Misclassification of new clients in %, ± one standard error, over {times}. In each
-setting all protocols ask the same clients, each with the same budget epsilon.
-
-Made by `curvote reproduce beyond --replicates {replicates}{seed}`.
-
-A cell is a setting at one epsilon. `auto` is best in it where neither the best
-published method nor `majority` does better. It has lost where one of them is better by
-more than 1 point and by more than 2 standard errors of the difference; else it is
-within the limit. Published are all methods of `mrma`, with every learner, and the
-histogram. The best of them is chosen by the very errors shown here: a favour."""
-_AHEAD = """\
-What `auto` never takes unasked, and where the best of it beats `auto` by more than the
-same limit (in points): `volunteers` and `joined` need people who make their records and
-labels public (50 here), `counts`, `stump`, `tree` and `sgd` are other rules."""
-_LINES = """\
-Each line is a protocol, with its learner. In brackets: what `auto` and `direct` took
-at this epsilon, and which other published method is best. `clean` has no privacy."""
-
-
-def markdown(rows: Sequence[Row], replicates: int, seed: int | None = None) -> str:
-    """Return the rows of a contest as a page: a summary, then a table a setting.
-
-    ``rows`` as `comparison` gives them; ``replicates`` and ``seed`` are what the runs
-    had. The same rows give the same text.
-    """
-    contest = contest_cells(rows)
-    times = "1 replicate" if replicates == 1 else f"{replicates} replicates"
-    chosen = "" if seed is None else f" --seed {seed}"
-    parts = [
-        "# Our protocols and the published ones",
-        _ABOUT.format(times=times, replicates=replicates, seed=chosen),
-        "## Summary",
-        *_summary_lines(contest),
-        "## Settings",
-        _LINES,
+    return [
+        min(group, key=lambda row: _RANKS.get(row["method"], len(_FINAL)))
+        for group in groups.values()
     ]
-    for setting, setting_rows in group_by_setting(rows).items():
-        setting_cells = [cell for cell in contest if cell.auto["setting"] == setting]
-        parts += [f"### {setting}", *_setting_section(setting_rows, setting_cells)]
-    return "\n\n".join(parts) + "\n"
+
+
+def protocols_lines(rows: Sequence[Row]) -> Lines:
+    """Return the lines of the terminal, each what a protocol ends in."""
+    columns = list(map(level_heading, column_levels(rows)))
+    lines = [
+        {"setting": setting, "protocol": name, **dict.fromkeys(columns, "")}
+        | {level_heading(row["epsilon"]): with_error(row) for row in line}
+        for setting, setting_rows in group_by_setting(rows).items()
+        for name, line in table_lines(setting_rows).items()
+    ]
+    return lines, ["setting", "protocol", *columns]
+
+
+def protocols_conclusions(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how many cells hold, and the lost ones."""
+    cells = contest_cells(rows)
+    yield from count_verdicts(cells)
+    yield from (f"lost: {cell}" for cell in cells if cell.better)
 
 
 def count_verdicts(contest: Sequence[ContestCell]) -> Iterator[str]:
     """Yield how many cells hold, at large epsilons and at small ones."""
-    learnable = [cell for cell in contest if cell.auto["epsilon"] >= REQUIRED_GAIN]
-    below = [cell for cell in contest if cell.auto["epsilon"] < REQUIRED_GAIN]
-    for size, size_cells in (("of at least", learnable), ("below", below)):
-        number = Counter(cell.verdict for cell in size_cells)
-        if size_cells:
+    for size, is_small in (("of at least", False), ("below", True)):
+        cells = [c for c in contest if (c.auto["epsilon"] < REQUIRED_GAIN) == is_small]
+        number = Counter(cell.verdict for cell in cells)
+        if cells:
             yield (
-                f"{len(size_cells) - number['lost']} of {len(size_cells)} cells with"
+                f"{len(cells) - number['lost']} of {len(cells)} cells with"
                 f" epsilon {size}"
                 f" {REQUIRED_GAIN:g} hold: auto is no worse than the best published"
                 f" method and the majority in {number['best']}, and by at most"
@@ -216,19 +231,9 @@ def count_verdicts(contest: Sequence[ContestCell]) -> Iterator[str]:
             )
 
 
-def describe_cell(cell: ContestCell) -> str:
-    """Return a cell's place, the result of `auto`, and what is better."""
-    place = f"{cell.auto['setting']}, epsilon {cell.auto['epsilon']:g}"
-    return f"{place}: {_row_label(cell.auto)}, {_describe_better(cell)}"
-
-
-def _describe_better(cell: ContestCell) -> str:
-    return f"better: {', '.join(map(_row_label, cell.better)) or 'none'}"
-
-
 def _row_label(row: Row) -> str:
     note = _method_label(row)
-    return f"{line_name(row)}{note and f' ({note})'} {with_error(row)}"
+    return f"{_line_name(row)}{note and f' ({note})'} {with_error(row)}"
 
 
 def _method_label(row: Row) -> str:
@@ -237,55 +242,60 @@ def _method_label(row: Row) -> str:
     return "" if implied else str(row["method"]).replace("_", " ")
 
 
-def _summary_lines(contest: Sequence[ContestCell]) -> Iterator[str]:
-    places = [cell.auto for cell in contest]
-    yield "\n".join(f"- {counted}." for counted in count_verdicts(contest))
-    # A line a setting, a column an epsilon.
-    verdicts = _cell_texts(
-        contest, lambda cell: cell.verdict + _MARK * bool(cell.better)
-    )
-    yield _markdown_table(verdicts, places)
-    lost = [f"- {describe_cell(cell)}" for cell in contest if cell.better]
-    yield "\n".join(["Lost:", "", *lost]) if lost else "No cell is lost."
-    if any(cell.opt_in for cell in contest):
-        yield _AHEAD
-        yield _markdown_table(_cell_texts(contest, _best_ahead), places)
+_MARK = " †"
 
 
-def _cell_texts(
-    contest: Sequence[ContestCell], describe: Callable[[ContestCell], str]
-) -> dict[str, dict[float | None, str]]:
-    """Return the description of each cell by setting and epsilon."""
-    texts: dict[str, dict[float | None, str]] = {}
+def protocols_files(rows: Sequence[Row], evidence: Evidence) -> dict[str, bytes]:
+    """Return the page results.md, if something ran; it says how it was made."""
+    configs = evidence.configs
+    if not configs:
+        return {}
+    seeds = {config["seed"] for config in configs}
+    seed = seeds.pop() if len(seeds) == 1 else None
+    return {"results.md": markdown(rows, configs[0]["replicates"], seed).encode()}
+
+
+def markdown(rows: Sequence[Row], replicates: int, seed: int | None = None) -> str:
+    """Return the rows of a contest as a page: a summary, then a table a setting.
+
+    ``replicates`` and ``seed`` are what the runs had. The same rows give the same text.
+    """
+    contest = contest_cells(rows)
+    lost = [cell for cell in contest if cell.better]
+    # By setting and epsilon: the verdict, and the best unchosen rival with its lead.
+    verdicts, leads = dict[str, dict[float | None, str]](), dict[str, dict[Any, str]]()
     for cell in contest:
-        line = texts.setdefault(cell.auto["setting"], {})
-        line[cell.auto["epsilon"]] = describe(cell)
-    return texts
-
-
-def _best_ahead(cell: ContestCell) -> str:
-    """Return the best opt-in rival of `auto` and its lead in points."""
-    if not cell.opt_in_ahead:
-        return ""
-    first = cell.opt_in_ahead[0]
-    return f"{first['protocol']} {first['curvote'] - cell.auto['curvote']:+.1f}"
-
-
-def _setting_section(
-    rows: Sequence[Row], contest: Sequence[ContestCell]
-) -> Iterator[str]:
-    """Yield the table of one setting, and the rivals where `auto` lost."""
-    lost = {cell.auto["epsilon"]: cell for cell in contest if cell.better}
-    texts = {
-        name: {row["epsilon"]: _cell_text(row, name, lost) for row in line}
-        for name, line in table_lines(rows).items()
-    }
-    yield _markdown_table(texts, rows)
-    if lost:
-        notes = (
-            f"-{_MARK} epsilon {e:g}: {_describe_better(lost[e])}" for e in sorted(lost)
-        )
-        yield "\n".join(notes)
+        setting, epsilon, text = cell.auto["setting"], cell.auto["epsilon"], ""
+        if cell.ahead:
+            gap = cell.ahead[0]["curvote"] - cell.auto["curvote"]
+            text = f"{cell.ahead[0]['protocol']} {gap:+.1f}"
+        leads.setdefault(setting, {})[epsilon] = text
+        verdict = cell.verdict + _MARK * bool(cell.better)
+        verdicts.setdefault(setting, {})[epsilon] = verdict
+    settings = []
+    for name, setting_rows in group_by_setting(rows).items():
+        lost_at = {c.auto["epsilon"]: c for c in lost if c.auto["setting"] == name}
+        texts = {
+            label: {row["epsilon"]: _cell_text(row, label, lost_at) for row in line}
+            for label, line in table_lines(setting_rows).items()
+        }
+        notes = (f"-{_MARK} epsilon {e:g}: {c.better_text}" for e, c in lost_at.items())
+        settings.append((name, _markdown_table(texts, setting_rows), "\n".join(notes)))
+    places = [cell.auto for cell in contest]
+    opt_in = any(cell.has_opt_in for cell in contest)
+    form = (files("curvote.papers.mrma") / "results.md.j2").read_text("utf-8")
+    template = Template(form, trim_blocks=True, keep_trailing_newline=True)
+    page: str = template.render(
+        times="1 replicate" if replicates == 1 else f"{replicates} replicates",
+        replicates=replicates,
+        seed="" if seed is None else f" --seed {seed}",
+        verdicts="\n".join(f"- {counted}." for counted in count_verdicts(contest)),
+        summary=_markdown_table(verdicts, places),
+        lost="\n- ".join(["Lost:\n", *map(str, lost)]) if lost else "No cell is lost.",
+        ahead=_markdown_table(leads, places) if opt_in else "",
+        settings=settings,
+    )
+    return page
 
 
 def _cell_text(row: Row, line: str, lost: Mapping[float, ContestCell]) -> str:
@@ -312,74 +322,55 @@ def _markdown_table(
     return page.getvalue().strip()
 
 
-_CLEAN = "clean"
-_PUBLISHED = "best published method"
+_BEST = "best published method"
 _LOOKS = {
     AUTO: data.series_look("mrma"),
-    _PUBLISHED: Look(style.INK, "D", size=4),
+    _BEST: Look(style.INK, "D", size=4),
     "mrma sampled": data.series_look("best_single"),
     "votes": replace(data.series_look("votes"), width=1.3),
     MAJORITY: data.series_look("majority"),
     "joined": replace(data.series_look("joined"), colour="#56357f", width=1.3),
     "volunteers": replace(data.series_look("volunteers"), marker="", above=1),
-    _CLEAN: replace(data.series_look("clean"), marker="", above=1),
+    "clean": replace(data.series_look("clean"), marker="", above=1),
 }
-_RED = "#c1121f"
-_RING: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "none", "ms": 12, "mec": _RED}
+_RING: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "none", "ms": 12}
+_RING["mec"] = "#c1121f"
 # The error bars of neighbours stand so far apart, as a factor of epsilon.
 _STEP = 1.03
 
 
-def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw `auto` and its rivals; a ring marks a lost cell."""
-    settings, contest = group_by_setting(rows), contest_cells(rows)
-    fig, axes = drawing.panels(len(settings), height=2.9)
-    handles: dict[str, Line2D] = {}
-    for ax, (setting, setting_rows) in zip(axes, settings.items(), strict=True):
-        cells = [cell for cell in contest if cell.auto["setting"] == setting]
-        chart_lines = _chart_lines(setting_rows)
-        _draw_panel(ax, setting_rows, chart_lines, cells)
-        handles |= {line.label: line.handle() for line in chart_lines}
-        drawing.panel_title(ax, setting)
-    drawing.label_y_axes(axes)
-    if any(cell.better for cell in contest):
+def protocols_figure(rows: Sequence[Row], _: Evidence) -> Figure:
+    """Draw `auto` and its rivals, with the best learners; a ring is a lost cell."""
+    settings, handles = group_by_setting(rows), dict[str, Line2D]()
+    lost = [cell.auto for cell in contest_cells(rows) if cell.better]
+
+    def draw(ax: Axes, setting: str) -> None:
+        inside = settings[setting]
+        ends = [row for line in table_lines(inside).values() for row in line]
+        best_of = {name: best_rows(select(ends, protocol=name)) for name in _LOOKS}
+        best_of[_BEST] = best_rows(select(inside, protocol=PUBLISHED))
+        lines = [PlotLine(n, _LOOKS[n], best) for n, best in best_of.items() if best]
+        for line in lines:
+            handles[line.label] = line.handle()
+            if line.rows[0]["epsilon"] is None:
+                at = line.rows[0]["curvote"]
+                ax.axhline(at, zorder=line.look.above, **style.line_style(line.look))
+            else:
+                levels = distinct_values(line.rows, "epsilon")
+                places = {level: _shifted_level(level, line.label) for level in levels}
+                figure.draw_line(ax, line, places)
+        for row in select(lost, setting=setting):
+            place = _shifted_level(row["epsilon"], AUTO)
+            ax.plot(place, row["curvote"], zorder=7, **_RING)
+        chart_rows = [row for line in lines for row in line.rows] or inside
+        figure.log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
+        figure.error_axis(ax, chart_rows)
+
+    chart = figure.draw_panels([*settings], draw, 2.9, y=figure.ERROR, handles=())
+    if lost:
         handles["lost"] = Line2D([], [], label="auto has lost", **_RING)
-    drawing.fitting_legend(fig, [*handles.values()])
-    return fig
-
-
-def _draw_panel(
-    ax: Axes,
-    rows: Sequence[Row],
-    chart_lines: Sequence[drawing.PlotLine],
-    contest: Sequence[ContestCell],
-) -> None:
-    for line in chart_lines:
-        if line.rows[0]["epsilon"] is None:
-            at = line.rows[0]["curvote"]
-            ax.axhline(at, zorder=line.look.above, **style.line_style(line.look))
-        else:
-            levels = distinct_values(line.rows, "epsilon")
-            places = {level: _shifted_level(level, line.label) for level in levels}
-            drawing.draw_line(ax, line, places)
-    for lost in (cell.auto for cell in contest if cell.better):
-        place = _shifted_level(lost["epsilon"], AUTO)
-        ax.plot(place, lost["curvote"], zorder=7, **_RING)
-    chart_rows = [row for line in chart_lines for row in line.rows] or rows
-    drawing.log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
-    drawing.error_axis(ax, chart_rows)
-
-
-def _chart_lines(rows: Sequence[Row]) -> list[drawing.PlotLine]:
-    """Return the chart lines of a setting; of several learners the best."""
-    ends = [row for line in table_lines(rows).values() for row in line]
-    best_of = {name: best_rows(select(ends, protocol=name)) for name in _LOOKS}
-    best_of[_PUBLISHED] = best_published(rows)
-    return [
-        drawing.PlotLine(name, _LOOKS[name], best)
-        for name, best in best_of.items()
-        if best
-    ]
+    figure.fitting_legend(chart, [*handles.values()])
+    return chart
 
 
 def _shifted_level(epsilon: float, name: str) -> float:

@@ -1,5 +1,6 @@
 """Boxes of QCU in which the answer stays: figures 3, 5 and 10."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -11,17 +12,15 @@ from matplotlib.patches import Rectangle
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
-from curvote.papers.drawing import fitting_legend, panel_title, panels
+from curvote.papers.figure import draw_panels
 from curvote.papers.qcu import laws, studies
-from curvote.papers.reproduction import Evidence, evidence_project
-from curvote.papers.rows import Row, completed, percent, select
-from curvote.pipeline.config.project import Project
+from curvote.papers.reproduction import Evidence
+from curvote.papers.rows import Row, beside_published, percent, published_rows, select
 from curvote.report import style
 from curvote.systems.utility.method import profile
-from curvote.systems.utility.method.engines.base import Question, Surface
+from curvote.systems.utility.method.engines.base import Question
 
 GRID: Final = 200
-_SAME, _OTHER = "#dfe8f3", "#f6dfc4"
 
 
 def same_answer_map(question: Question) -> FloatArray:
@@ -39,28 +38,18 @@ def same_answer_map(question: Question) -> FloatArray:
     return np.asarray(same.reshape(GRID, GRID), dtype=np.float64)
 
 
-def covered_share(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Return the share of same-answer cells that a box holds."""
-    return float((map_ * _box_mask(low, high)).sum() / map_.sum())
-
-
-def other_share(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Return the share of a box's cells with another answer."""
-    inside = _box_mask(low, high)
-    return float(((1 - map_) * inside).sum() / inside.sum())
-
-
-def _box_mask(low: FloatArray, high: FloatArray) -> FloatArray:
+def box_mask(ends: FloatArray) -> FloatArray:
+    """Return 1 on the cells of the grid that a box (2, 2) holds: a feature a row."""
     at = (np.arange(GRID) + 0.5) / GRID
-    masks = [(at >= a) & (at <= b) for a, b in zip(low, high, strict=True)]
-    return np.outer(masks[1], masks[0]).astype(np.float64)
+    first, second = ((at >= low) & (at <= high) for low, high in ends)
+    return np.outer(second, first).astype(np.float64)
 
 
-def draw_map(ax: Axes, question: Question, names: tuple[str, str]) -> None:
+def _draw_map(ax: Axes, question: Question, names: Sequence[str]) -> None:
     """Colour the square by the answer, and mark the question's first record."""
     ax.imshow(
         same_answer_map(question),
-        cmap=ListedColormap([_OTHER, _SAME]),
+        cmap=ListedColormap(["#f6dfc4", "#dfe8f3"]),
         origin="lower",
         extent=(0, 1, 0, 1),
         vmin=0,
@@ -73,13 +62,10 @@ def draw_map(ax: Axes, question: Question, names: tuple[str, str]) -> None:
     ax.set_ylabel(names[1])
 
 
-def draw_box(
-    ax: Axes, low: FloatArray, high: FloatArray, label: str, **ink: Any
-) -> None:
-    """Draw a box."""
-    sides = np.asarray(high) - low
-    shape = Rectangle(tuple(low), *sides, fill=False, label=label, **{"lw": 1.6} | ink)
-    ax.add_patch(shape)
+def _draw_box(ax: Axes, ends: FloatArray, label: str, **ink: Any) -> None:
+    """Draw a box of these ends (2, 2), a feature a row."""
+    low, sides = ends[:, 0], ends[:, 1] - ends[:, 0]
+    ax.add_patch(Rectangle(tuple(low), *sides, fill=False, label=label, lw=1.6, **ink))
 
 
 LARGEST, STRAIGHT = "l-infinity", "l2"
@@ -87,56 +73,49 @@ SEED: Final = 20240801
 _FINE: Final = 2.0**-20  # of the radius
 
 
-@completed
-def radius_rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
+def radius_rows(_: Evidence) -> Iterator[Row]:
     """Yield the radius by ``learner`` and ``group`` (the norm).
 
     ``curvote`` is certain, ``claimed`` what the paper's tests find.
     """
-    base = {"setting": "(0.5, 0.5)", "quantity": "value"}
-    for name, make in studies.CLASSIFIERS.items():
-        query = studies.example_question(make())
-        surface = studies.answer_surface(query)
-        our_box = profile.certify_box(
-            surface, query.values, bounds=query.bounds, precision=_FINE
-        )
-        tested = profile.published_boxes(query, SeededEntropy(SEED))
-        yield base | {
-            "learner": name,
-            "group": LARGEST,
-            "published": studies.PRINTED_RADIUS,
-            "curvote": float(our_box.radius[0]),
-            "claimed": float(tested.radius[0]),
-        }
-    distance = studies.quadratic_distance(studies.POINT[0])
-    yield base | {"learner": "quadratic", "group": STRAIGHT, "curvote": distance}
+    base: Row = {"setting": "(0.5, 0.5)", "quantity": "value"}
+    rows = []
+    for name in studies.CLASSIFIERS:
+        analysis = studies.analyze_example(name, precision=_FINE)
+        tested = profile.published_boxes(analysis.question, SeededEntropy(SEED))
+        radii = {"curvote": analysis.box.radius[0], "claimed": tested.radius[0]}
+        numbers = {column: float(radius) for column, radius in radii.items()}
+        rows.append(base | {"learner": name, "group": LARGEST} | numbers)
+    # Straight to the circle that is the boundary of example 4.
+    away = float(np.hypot(*(studies.POINT[0] + 1))) - 2 * math.sqrt(math.log(2) + 1)
+    straight = {"learner": "quadratic", "group": STRAIGHT, "curvote": abs(away)}
+    rows.append(base | straight)
+    return beside_published(rows, published_rows("qcu", "qcu_text.csv", figure="3"))
 
 
-def radius_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+def radius_figure(rows: Sequence[Row], _: Evidence) -> Figure:
     """Draw the answers of both classifiers with the printed ball and ours."""
-    fig, axes = panels(len(studies.CLASSIFIERS), 3.6)
-    for ax, (name, make) in zip(axes, studies.CLASSIFIERS.items(), strict=True):
-        (row,) = select(results, learner=name, group=LARGEST)
-        draw_map(ax, studies.example_question(make()), ("x_u", "x_v"))
-        for label, column, line in (
-            ("printed", "published", ":"),
-            ("curvote", "curvote", "-"),
+
+    def draw(ax: Axes, row: Row) -> None:
+        _draw_map(ax, studies.analyze_example(row["learner"]).question, ("x_u", "x_v"))
+        for label, radius, line in (
+            ("printed", row["published"], ":"),
+            ("curvote", row["curvote"], "-"),
         ):
-            low, high = (studies.POINT[0] + side * row[column] for side in (-1, 1))
-            draw_box(ax, low, high, label, ls=line)
-        panel_title(ax, f"{name}: {row['curvote']:.4f}")
-    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
-    return fig
+            _draw_box(ax, studies.POINT.T + radius * np.array([-1, 1]), label, ls=line)
+
+    title = "{learner}: {curvote:.4f}".format_map
+    return draw_panels(select(rows, group=LARGEST), draw, 3.6, title=title)
 
 
-def radius_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def radius_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the radii by the printed weights."""
-    (row,) = select(results, learner="network")
+    (row,) = select(rows, learner="network")
     yield (
         f"the printed weights give {row['curvote']:.4f}; the paper finds"
         f" {row['published']:.2f} for them"
     )
-    near, far = select(results, learner="quadratic")
+    near, far = select(rows, learner="quadratic")
     yield (
         f"the quadratic one that they shall replicate: {near['curvote']:.4f}, and"
         f" {far['curvote']:.4f} straight to its circle"
@@ -149,181 +128,156 @@ MECHANISM: Final = "pm_01"
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
 
 
-@completed
-def rectangle_rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
+def _box_ends(rows: Sequence[Row], column: str) -> FloatArray:
+    """Return the ends of a box (2, 2) whose sides stand in a column, in their order."""
+    return np.reshape([row[column] for row in select(rows, quantity="value")], (2, 2))
+
+
+def rectangle_rows(_: Evidence) -> Iterator[Row]:
     """Yield the sides of the boxes, and the noise's mass in each.
 
     ``setting`` names the box: "a" and "b" are printed, "ours" is found. The agreement
     itself stands in every row of that quantity, the noise in the box as its bound.
     """
-    for name, make in studies.CLASSIFIERS.items():
-        query = studies.example_question(make())
-        answers = studies.answer_surface(query)
-        ours = profile.certify_box(answers, query.values, bounds=query.bounds)
-        boxes = studies.PRINTED_BOXES | {
-            OURS: np.column_stack([ours.low[0], ours.high[0]])
-        }
+    printed = published_rows("qcu", "qcu_text.csv", figure="5")
+    for name in studies.CLASSIFIERS:
+        analysis = studies.analyze_example(name)
+        boxes = {box: _box_ends(select(printed, setting=box), "value") for box in "ab"}
+        boxes[OURS] = np.column_stack([analysis.box.low[0], analysis.box.high[0]])
         for setting, ends in boxes.items():
             by = "curvote" if setting == OURS else "published"
             for side, value in zip(SIDES, ends.ravel(), strict=True):
                 base = {"setting": setting, "learner": name, "group": side}
                 yield base | {"quantity": "value", by: float(value)}
         for epsilon in EPSILONS:
-            yield from _mass_rows(name, answers, boxes, epsilon)
+            channel = laws.our_channel(MECHANISM, epsilon)
+            law = laws.paper_law(MECHANISM, epsilon)
+            paper = laws.printed_agreement(analysis.surface, studies.POINT, law)[0]
+            ours = laws.agreement(analysis.surface, channel)[0]
+            noise = channel.law(studies.POINT)
+            for setting, ends in boxes.items():
+                low, high = ends.T[:, None]
+                yield {
+                    "setting": setting,
+                    "learner": name,
+                    "method": MECHANISM,
+                    "epsilon": epsilon,
+                    "quantity": "agreement",
+                    "curvote": percent(float(paper)),
+                    "corrected": percent(float(ours)),
+                    "bound": percent(float(noise.box(low, high)[0])) if noise else None,
+                }
 
 
-def _mass_rows(
-    name: str, answers: Surface, boxes: dict[str, Any], epsilon: float
-) -> Iterator[Row]:
-    channel = laws.our_channel(MECHANISM, epsilon)
-    law, noise_law = laws.paper_law(MECHANISM, epsilon), channel.law(studies.POINT)
-    for setting, ends in boxes.items():
-        low, high = ends.T[:, None]
-        yield {
-            "setting": setting,
-            "learner": name,
-            "method": MECHANISM,
-            "epsilon": epsilon,
-            "quantity": "agreement",
-            "curvote": percent(
-                float(laws.printed_agreement(answers, studies.POINT, law)[0])
-            ),
-            "corrected": percent(float(laws.agreement(answers, channel)[0])),
-            "bound": percent(float(noise_law.box(low, high)[0])) if noise_law else None,
-        }
-
-
-def rectangle_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+def rectangle_figure(rows: Sequence[Row], _: Evidence) -> Figure:
     """Draw the answers of both classifiers with all boxes."""
-    fig, axes = panels(len(studies.CLASSIFIERS), 3.6)
-    lines = {"a": ":", "b": "--", OURS: "-"}
-    for ax, (name, make) in zip(axes, studies.CLASSIFIERS.items(), strict=True):
-        draw_map(ax, studies.example_question(make()), ("x_u", "x_v"))
-        for setting, line in lines.items():
-            low, high = _box_ends(select(results, learner=name, setting=setting)).T
-            label = setting if setting == OURS else f"printed ({setting})"
-            draw_box(ax, low, high, label, ls=line)
-        panel_title(ax, name)
-    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
-    return fig
+
+    def draw(ax: Axes, name: str) -> None:
+        _draw_map(ax, studies.analyze_example(name).question, ("x_u", "x_v"))
+        for setting, column, label, line in (
+            ("a", "published", "printed (a)", ":"),
+            ("b", "published", "printed (b)", "--"),
+            (OURS, "curvote", OURS, "-"),
+        ):
+            sides = select(rows, learner=name, setting=setting)
+            _draw_box(ax, _box_ends(sides, column), label, ls=line)
+
+    return draw_panels(list(studies.CLASSIFIERS), draw, 3.6)
 
 
-def _box_ends(results: Sequence[Row]) -> Any:
-    sides = select(results, quantity="value")
-    by = {row["group"]: row["curvote"] or row["published"] or 0.0 for row in sides}
-    return np.reshape([by[side] for side in SIDES], (2, 2))
-
-
-def rectangle_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def rectangle_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the noise's mass outside each box."""
     for name in studies.CLASSIFIERS:
-        selected = select(results, learner=name, epsilon=2.0)
-        texts = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in selected)
+        inside = select(rows, learner=name, epsilon=2.0)
+        texts = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in inside)
         yield (
             f"{name}, {MECHANISM}, epsilon 2 a feature: agreement"
-            f" {selected[0]['corrected']:.1f} %, of the noise in the boxes: {texts}"
+            f" {inside[0]['corrected']:.1f} %, of the noise in the boxes: {texts}"
         )
 
 
 RECORD: Final = "age 79"
 MODELS: Final = ("stroke-logistic", "stroke-forest")
-MAP_EPSILONS: Final = tuple(map(float, range(1, 9)))
 MAP_SIDES: Final = ("age from", "age to", "bmi from", "bmi to")
-# Section 7.2.1.
-PRINTED_SIDES: Final = {
-    "stroke-logistic": (0.63, 1.0, 0.0, 1.0),
-    "stroke-forest": (0.50, 1.0, 0.0, 0.62),
-}
 AREA, NOISE = "area with the same answer", "agreement"
 WRONG: Final = "other answers in the printed box"
 _MAP_EPSILON: Final = 2.0  # the epsilon whose noise is drawn
 
 
-@completed
-def map_rows(name: str, evidence: Evidence) -> Iterator[Row]:
+def map_rows(evidence: Evidence) -> Iterator[Row]:
     """Yield the sides of the box around a record, and the share covered.
 
     ``group`` "agreement" is of the noised answers that survive; the others are areas,
     also that of other answers within the printed box. In percent.
     """
-    project = evidence_project(name, evidence)
+    printed = published_rows("qcu", "qcu_text.csv", figure="10")
     for model in MODELS:
-        yield from _model_rows(project, model)
-
-
-def _model_rows(project: Project, model: str) -> Iterator[Row]:
-    robust_model = studies.analyze_setting(project, model, RECORD)
-    low, high = robust_model.box.low[0], robust_model.box.high[0]
-    ends = np.column_stack([low, high]).ravel()
-    base = {"setting": RECORD, "learner": model}
-    for side, value, printed_side in zip(
-        MAP_SIDES, ends, PRINTED_SIDES[model], strict=True
-    ):
-        sides = {"group": side, "quantity": "value", "curvote": float(value)}
-        yield base | sides | {"published": printed_side}
-    map_ = same_answer_map(robust_model.question)
-    box = np.reshape(PRINTED_SIDES[model], (2, 2))
-    areas = {AREA: covered_share(map_, low, high), WRONG: other_share(map_, *box.T)}
-    for group, area in areas.items():
-        yield base | {"group": group, "quantity": "share", "curvote": percent(area)}
-    for epsilon in MAP_EPSILONS:
-        channel = laws.our_channel(MECHANISM, epsilon)
-        bounds = profile.certified_bound(channel, robust_model.values, robust_model.box)
-        inside = float(bounds[0])
-        total = float(laws.agreement(robust_model.surface, channel)[0])
-        yield base | {
-            "group": NOISE,
-            "method": MECHANISM,
-            "epsilon": epsilon,
-            "quantity": "share",
-            "curvote": percent(inside / total),
-            "bound": percent(inside),
+        analysis = studies.analyze_setting(evidence.project, model, RECORD)
+        base = {"setting": RECORD, "learner": model}
+        ends = np.column_stack([analysis.box.low[0], analysis.box.high[0]])
+        sides = [
+            base | {"group": side, "quantity": "value", "curvote": float(value)}
+            for side, value in zip(MAP_SIDES, ends.ravel(), strict=True)
+        ]
+        sides = list(beside_published(sides, printed))
+        yield from sides
+        same, inside = same_answer_map(analysis.question), box_mask(ends)
+        paper = box_mask(_box_ends(sides, "published"))
+        areas = {
+            AREA: float((same * inside).sum() / same.sum()),
+            WRONG: float(((1 - same) * paper).sum() / paper.sum()),
         }
+        for group, area in areas.items():
+            yield base | {"group": group, "quantity": "share", "curvote": percent(area)}
+        for epsilon in map(float, range(1, 9)):
+            channel = laws.our_channel(MECHANISM, epsilon)
+            bound = profile.certified_bound(channel, analysis.values, analysis.box)
+            certain = float(bound[0])
+            total = float(laws.agreement(analysis.surface, channel)[0])
+            yield base | {
+                "group": NOISE,
+                "method": MECHANISM,
+                "epsilon": epsilon,
+                "quantity": "share",
+                "curvote": percent(certain / total),
+                "bound": percent(certain),
+            }
 
 
-def map_figure(results: Sequence[Row], evidence: Evidence | None = None) -> Figure:
-    """Draw a map for each model: answers, boxes and noised records."""
-    project = evidence_project("qcu-figure-10", evidence)
-    fig, axes = panels(len(MODELS), 3.8)
-    for ax, model in zip(axes, MODELS, strict=True):
-        robust_model = studies.analyze_setting(project, model, RECORD)
-        sides = select(results, learner=model, quantity="value")
-        draw_map(ax, robust_model.question, ("age/100", "bmi/50"))
-        for column, line, label in (
-            ("curvote", "-", "box, curvote"),
-            ("published", ":", "box, printed"),
-        ):
-            ends = np.reshape([row[column] for row in sides], (2, 2))
-            draw_box(ax, ends[:, 0], ends[:, 1], label, ls=line, color=style.INK)
-        _draw_noise(ax, robust_model.values)
-        panel_title(ax, model)
-    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
-    return fig
+def map_figure(rows: Sequence[Row], evidence: Evidence) -> Figure:
+    """Draw a map for each model: answers, boxes, and records noised by the law."""
+    law = laws.paper_law(MECHANISM, _MAP_EPSILON)
+    half = laws.window_shape(MECHANISM, _MAP_EPSILON)[2]
+
+    def draw(ax: Axes, model: str) -> None:
+        analysis = studies.analyze_setting(evidence.project, model, RECORD)
+        sides, rng = select(rows, learner=model), np.random.default_rng(1)
+        _draw_map(ax, analysis.question, ("age/100", "bmi/50"))
+        ink = {"color": style.INK}
+        _draw_box(ax, _box_ends(sides, "curvote"), "box, curvote", ls="-", **ink)
+        _draw_box(ax, _box_ends(sides, "published"), "box, printed", ls=":", **ink)
+        many = np.repeat(analysis.values, 300, axis=0)
+        noised = np.column_stack([law.draw(column, rng) for column in many.T])
+        label = f"noised by {MECHANISM}, epsilon {_MAP_EPSILON:g} a feature"
+        ax.plot(*noised.T, ls="", marker=".", ms=2.5, color=style.MUTED, label=label)
+        middle = np.clip(analysis.values[0], half, 1 - half)
+        window = middle[:, None] + half * np.array([-1, 1])
+        _draw_box(ax, window, "its window", ls="--", color=style.BLUE)
+
+    return draw_panels(MODELS, draw, 3.8)
 
 
-def _draw_noise(ax: Axes, values: Any) -> None:
-    """Draw the window of the law, and records noised by it."""
-    law, rng = laws.piecewise_mechanism(_MAP_EPSILON), np.random.default_rng(1)
-    many = np.repeat(values, 300, axis=0)
-    noised = np.column_stack([law.draw(column, rng) for column in many.T])
-    label = f"noised by {MECHANISM}, epsilon {_MAP_EPSILON:g} a feature"
-    ax.plot(*noised.T, ls="", marker=".", ms=2.5, color=style.MUTED, label=label)
-    middle = np.clip(values[0], law.half, 1 - law.half)
-    window = middle - law.half, middle + law.half
-    draw_box(ax, window[0], window[1], "its window", ls="--", color=style.BLUE)
-
-
-def map_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def map_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the share that one box covers of each model."""
     for model in MODELS:
-        selected = select(results, learner=model, quantity="share")
-        (area,) = select(selected, group=AREA)
-        low = select(selected, group=NOISE, epsilon=1.0)[0]["curvote"]
-        high = select(selected, group=NOISE, epsilon=8.0)[0]["curvote"]
+        inside = select(rows, learner=model, quantity="share")
+        (area,) = select(inside, group=AREA)
+        low = select(inside, group=NOISE, epsilon=1.0)[0]["curvote"]
+        high = select(inside, group=NOISE, epsilon=8.0)[0]["curvote"]
         yield (
             f"{model}: one box covers {area['curvote']:.1f} % of the area with the"
             f" record's answer, and {low:.1f} to {high:.1f} % of the agreement"
             " (epsilon 1 to 8)"
         )
-        (wrong,) = select(selected, group=WRONG)
+        (wrong,) = select(inside, group=WRONG)
         yield f"  in the printed box {wrong['curvote']:.1f} % have another answer"

@@ -4,12 +4,14 @@ The weights of the paper's network for digits are not published: this is another
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -18,67 +20,57 @@ from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
 from curvote.data.public.images import MNIST
 from curvote.mechanisms.base import product_law
-from curvote.papers import drawing
+from curvote.papers.figure import Chart, PlotLine, draw_panels
 from curvote.papers.qcu import laws, studies
-from curvote.papers.qcu.studies import PrintedCurve, PrintedValue, RobustModel
-from curvote.papers.reproduction import Evidence, evidence_project, load_columns
-from curvote.papers.rows import Row, column_as_ours, completed, percent, select
+from curvote.papers.qcu.studies import RobustModel, record_group, summarize_shares
+from curvote.papers.reproduction import Evidence, load_columns
+from curvote.papers.rows import (
+    Row,
+    beside_published,
+    column_as_ours,
+    percent,
+    published_rows,
+    select,
+)
 from curvote.pipeline.config.project import Project
 from curvote.report import style
 from curvote.systems.utility.method import profile
 
-_OUR_LOOK: Final = Look(style.INK, "", "-", 1.5)
+_OURS: Final = Look(style.INK, "", "-", 1.5)
 _CLAIMED: Final = Look(style.INK, "", ":", 0.9, above=2)
 
 
-def curves_by_records(results: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel for each model and records.
+def mechanism_lines(rows: Sequence[Row]) -> list[PlotLine]:
+    """Return three lines a mechanism, of its hue, and what the legend says of them.
 
-    A mechanism is a hue: a line what curvote finds, marks the printed draws, dots the
-    printed lower bound.
+    A line is what curvote finds, marks are the printed draws, dots the printed bound.
+    The legend gives the mechanism's name to its marks.
     """
-    names = dict.fromkeys((row["learner"], row["setting"]) for row in results)
-    charts = {}
-    for model, setting in names:
-        selected = select(results, learner=model, setting=setting)
-        charts[f"{model}, {setting}"] = _mechanism_lines(selected)
-    return drawing.line_panels(charts, y="agreement (%)")
-
-
-def _mechanism_lines(results: Sequence[Row]) -> list[drawing.PlotLine]:
-    """Return three lines a mechanism; the legend names its marks, then the lines."""
     lines = []
     for name, look in laws.LOOKS.items():
-        selected = select(results, method=name)
-        if selected:
-            claimed, ours = (
-                replace(line, colour=look.colour) for line in (_CLAIMED, _OUR_LOOK)
-            )
-            marks = replace(look, line="")
-            lines += [
-                drawing.PlotLine(name, claimed, column_as_ours(selected, "claimed")),
-                drawing.PlotLine(name, ours, selected),
-                drawing.PlotLine(name, marks, column_as_ours(selected, "published")),
-            ]
+        if inside := select(rows, method=name):
+            for column, line in (
+                ("claimed", replace(_CLAIMED, colour=look.colour)),
+                ("curvote", replace(_OURS, colour=look.colour)),
+                ("published", replace(look, line="")),
+            ):
+                lines.append(PlotLine(name, line, column_as_ours(inside, column)))
     return [
         *lines,
-        drawing.PlotLine("curvote", _OUR_LOOK, ()),
-        drawing.PlotLine("printed draws", Look(style.INK, "o", ""), ()),
-        drawing.PlotLine("printed lower bound", _CLAIMED, ()),
+        PlotLine("curvote", _OURS, ()),
+        PlotLine("printed draws", Look(style.INK, "o", ""), ()),
+        PlotLine("printed lower bound", _CLAIMED, ()),
     ]
 
 
-HALF: Final = {"qcu-figure-6": 0.5}  # what the exponential spends there
-# The paper states .1 for both features; the Gaussian has its own.
-INDICATOR: Final = {"qcu-figure-7": 0.1}
-# Where the printed Gaussian leaves redrawn records out instead of counting them: found
-# by trying both, the paper is silent.
-LEFT_OUT: Final = {
-    "qcu-figure-6": ("stroke-logistic",),
-    "qcu-figure-9": ("stroke-logistic", "stroke-forest"),
-    "qcu-figure-11": ("stroke-logistic",),
-    "qcu-figure-12": ("stroke-forest",),
-}
+# Of all figures: a panel for each model and records.
+figure = Chart(
+    ["learner", "setting"],
+    [mechanism_lines],
+    "{}, {}".format,
+    y="agreement (%)",
+    where={"quantity": "agreement"},
+)
 
 
 @dataclass(frozen=True)
@@ -90,34 +82,44 @@ class Shares:
     bound: FloatArray
 
 
-@completed
-def model_rows(name: str, evidence: Evidence) -> Iterator[Row]:
+def model_rows(
+    evidence: Evidence,
+    figure: str,
+    spent: float = 1.0,
+    left_out: Container[str] = (),
+    indicator: float | None = None,
+) -> Iterator[Row]:
     """Yield the agreement by ``learner`` (model) and ``setting`` (the records).
 
     ``epsilon`` is that of each feature. z is missing for a worst record and for the
-    Gaussian of the logistic models.
+    Gaussian of the logistic models. ``entries.toml`` says what the options are.
     """
-    project = evidence_project(name, evidence)
-    shares_of: dict[PrintedCurve, Shares] = {}
-    printed = studies.printed_values(name.removeprefix("qcu-figure-"))
-    for curve, value in printed.items():
+    shares_of: dict[tuple[Any, ...], Shares] = {}
+    for line in studies.printed_curves(figure):
         # The average and the worst are of the same records.
-        same = curve._replace(records=studies.record_group(curve.records))
-        if same not in shares_of:
-            robust_model = studies.analyze_setting(project, curve.model, same.records)
-            shares_of[same] = cell_shares(name, curve, robust_model)
-        yield cell_row(curve, value, shares_of[same])
-        if name in INDICATOR and curve.mechanism != "gaussian":
-            delta, share = INDICATOR[name], float(shares_of[same].paper.mean())
-            behind = percent(delta + (1 - delta) * share)
-            yield curve.columns | {"quantity": "indicator", "curvote": behind}
+        records, model = record_group(line["setting"]), line["learner"]
+        place = model, records, line["method"], line["epsilon"]
+        if place not in shares_of:
+            robust_model = studies.analyze_setting(evidence.project, model, records)
+            shares_of[place] = cell_shares(line, robust_model, spent, left_out)
+        yield cell_row(line, shares_of[place])
+        if indicator is not None and line["method"] != "gaussian":
+            share = float(shares_of[place].paper.mean())
+            names = {n: line[n] for n in ("setting", "learner", "method", "epsilon")}
+            behind = percent(indicator + (1 - indicator) * share)
+            yield names | {"quantity": "indicator", "curvote": behind}
 
 
-def cell_shares(name: str, curve: PrintedCurve, robust_model: RobustModel) -> Shares:
-    """Return the shares of all records of a printed cell of figure ``name``."""
-    law = laws.paper_law(curve.mechanism, curve.epsilon, spent=HALF.get(name, 1.0))
-    channel = laws.our_channel(curve.mechanism, curve.epsilon)
-    redraws = curve.mechanism != "gaussian" or curve.model not in LEFT_OUT.get(name, ())
+def cell_shares(
+    line: Row,
+    robust_model: RobustModel,
+    spent: float = 1.0,
+    left_out: Container[str] = (),
+) -> Shares:
+    """Return the shares of all records of a printed cell."""
+    law = laws.paper_law(line["method"], line["epsilon"], spent=spent)
+    channel = laws.our_channel(line["method"], line["epsilon"])
+    redraws = line["method"] != "gaussian" or line["learner"] not in left_out
     surface, values = robust_model.surface, robust_model.values
     return Shares(
         laws.printed_agreement(surface, values, law, redraws=redraws),
@@ -126,46 +128,41 @@ def cell_shares(name: str, curve: PrintedCurve, robust_model: RobustModel) -> Sh
     )
 
 
-def cell_row(curve: PrintedCurve, value: PrintedValue, cell_values: Shares) -> Row:
-    """Return the row of a printed cell."""
-    return studies.agreement_row(curve, value, cell_values.paper, cell_values.ours) | {
-        "bound": percent(studies.summarize_shares(curve.records, cell_values.bound)),
-        "z": _z_score(curve, value, cell_values.paper),
+def cell_row(line: Row, shares: Shares) -> Row:
+    """Return the row of a printed cell.
+
+    z is by the standard error of all printed draws, of each record its own.
+    """
+    setting, paper = line["setting"], shares.paper
+    error = float(np.sqrt(np.sum(paper * (1 - paper)) / line["draws"])) / len(paper)
+    vague = line["method"] == "gaussian" and line["learner"].endswith("logistic")
+    untold = vague or setting.startswith("worst") or error == 0
+    return line | {
+        "curvote": summarize_shares(setting, paper),
+        "corrected": summarize_shares(setting, shares.ours),
+        "bound": summarize_shares(setting, shares.bound),
+        "z": None if untold else (float(paper.mean()) - line["empirical"]) / error,
     }
 
 
-def _z_score(
-    curve: PrintedCurve, value: PrintedValue, share: FloatArray
-) -> float | None:
-    """Return z by the standard error of all printed draws, of each record its own."""
-    comparable = curve.mechanism != "gaussian" or not curve.model.endswith("logistic")
-    error = float(np.sqrt(np.sum(share * (1 - share)) / value.draws)) / len(share)
-    if studies.is_worst_case(curve.records) or not comparable or error == 0:
-        return None
-    return (float(share.mean()) - value.empirical) / error
+model_terminal_rows = partial(select, quantity="agreement")
 
 
-def model_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel for each model and setting: agreement against epsilon."""
-    return curves_by_records(select(results, quantity="agreement"))
+def _gap(row: Row) -> float:
+    return float(abs(row["curvote"] - row["published"]))
 
 
-def model_terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of printed values."""
-    return select(results, quantity="agreement")
-
-
-def model_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def model_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the distance of printed draws, and how often bounds fail."""
-    agreements = select(results, quantity="agreement")
-    scored = [result for result in agreements if result["z"] is not None]
-    near = sum(abs(result["z"]) <= 3 for result in scored)
+    agreements = select(rows, quantity="agreement")
+    scored = [row for row in agreements if row["z"] is not None]
+    near = sum(abs(row["z"]) <= 3 for row in scored)
     yield f"{near} of {len(scored)} cells within 3 standard errors of the printed draws"
-    far = max(agreements, key=_printed_gap)
+    far = max(agreements, key=_gap)
     names = ", ".join(far[name] for name in ("learner", "setting", "method"))
     place = f"{names}, epsilon {far['epsilon']:g}"
-    yield f"largest difference: {_printed_gap(far):.2f} points ({place})"
-    above = sum(result["claimed"] > result["curvote"] for result in agreements)
+    yield f"largest difference: {_gap(far):.2f} points ({place})"
+    above = sum(row["claimed"] > row["curvote"] for row in agreements)
     yield (
         f"the printed lower bound is above the exact value in {above} of"
         f" {len(agreements)}"
@@ -173,50 +170,48 @@ def model_conclusions(results: Sequence[Row]) -> Iterator[str]:
     over = sum(row["bound"] > row["corrected"] + 1e-9 for row in agreements)
     yield f"ours lies above it in {over}"
     # The distance of the printed Gaussian, for each panel.
-    panels = dict.fromkeys((row["learner"], row["setting"]) for row in agreements)
-    for model, setting in panels:
-        selected = select(agreements, learner=model, setting=setting, method="gaussian")
-        if selected:
-            gap = max(map(_printed_gap, selected))
-            yield f"gaussian, {model}, {setting}: within {gap:.2f} points"
-    if len(agreements) < len(results):
+    for model, setting in dict.fromkeys(
+        (r["learner"], r["setting"]) for r in agreements
+    ):
+        panel = {"learner": model, "setting": setting, "method": "gaussian"}
+        if gaps := list(map(_gap, select(agreements, **panel))):
+            yield f"gaussian, {model}, {setting}: within {max(gaps):.2f} points"
+    if len(agreements) < len(rows):
         yield (
             "indicator: with probability .1 the record itself would be sent. The paper"
             " does so; curvote has no such mechanism"
         )
 
 
-def _printed_gap(result: Row) -> float:
-    return float(abs(result["curvote"] - result["published"]))
-
-
-digit_figure = curves_by_records
 SIDE: Final = 7
 DIGIT_DRAWS: Final = 3000
 SEED: Final = 20240801
-_PRINTED_AS: Final = {"qcu-figure-8": "15", "qcu-figure-16": "16"}
 
 
-@completed
-def digit_rows(name: str, evidence: Evidence) -> Iterator[Row]:
+def digit_rows(evidence: Evidence, figure: str) -> Iterator[Row]:
     """Yield the agreement by ``setting`` (the images) and ``method``, in draws.
 
     ``se`` is that of curvote's own draws. There is no z: the networks differ.
     """
-    images, digits = read_images(evidence_project(name, evidence))
-    model = fit_network(images, digits)
-    shares_of: dict[PrintedCurve, tuple[FloatArray, FloatArray]] = {}
-    for curve, value in studies.printed_values(_PRINTED_AS[name]).items():
-        same = curve._replace(records=studies.record_group(curve.records))
-        if same not in shares_of:
-            some = studies.select_records(images, same.records)
-            shares_of[same] = drawn_agreements(
-                model, some, curve.mechanism, curve.epsilon
-            )
-        paper, ours = shares_of[same]
+    from sklearn.neural_network import MLPClassifier
+
+    images, digits = read_images(evidence.project)
+    # Two small layers, fitted on all images but a tenth.
+    model = MLPClassifier((64, 32), early_stopping=True, random_state=SEED)
+    model.fit(images, digits)
+    shares_of: dict[tuple[Any, ...], tuple[FloatArray, FloatArray]] = {}
+    for line in studies.printed_curves(figure):
+        setting = line["setting"]
+        place = record_group(setting), line["method"], line["epsilon"]
+        if place not in shares_of:
+            some = studies.select_records(images, place[0])
+            shares_of[place] = drawn_agreements(model, some, *place[1:])
+        paper, ours = shares_of[place]
         error = float(np.sqrt(np.sum(paper * (1 - paper)) / DIGIT_DRAWS)) / len(paper)
-        yield studies.agreement_row(curve, value, paper, ours) | {
-            "se": None if studies.is_worst_case(curve.records) else percent(error)
+        yield line | {
+            "curvote": summarize_shares(setting, paper),
+            "corrected": summarize_shares(setting, ours),
+            "se": None if setting.startswith("worst") else percent(error),
         }
 
 
@@ -228,14 +223,6 @@ def read_images(project: Project) -> tuple[FloatArray, NDArray[np.int64]]:
     return columns["curve"] / 255, columns["label"]
 
 
-def fit_network(images: FloatArray, digits: NDArray[np.int64]) -> Any:
-    """Return a network of two small layers, fitted on all images but a tenth."""
-    from sklearn.neural_network import MLPClassifier
-
-    model = MLPClassifier((64, 32), early_stopping=True, random_state=SEED)
-    return model.fit(images, digits)
-
-
 def drawn_agreements(
     model: Any, images: FloatArray, name: str, epsilon: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -245,32 +232,28 @@ def drawn_agreements(
     """
     clean = np.repeat(model.predict(images), DIGIT_DRAWS)
     many = np.repeat(images, DIGIT_DRAWS, axis=0)
+    law = laws.paper_law(name, epsilon)
     channel = laws.our_channel(name, epsilon, images.shape[1])
-    noised = (
-        laws.paper_law(name, epsilon).draw(many, np.random.default_rng(SEED)),
-        channel.draw(many, SeededEntropy(SEED)),
-    )
-    same = [
-        (model.predict(noised_images) == clean).reshape(-1, DIGIT_DRAWS)
-        for noised_images in noised
-    ]
-    return np.mean(same[0], axis=1), np.mean(same[1], axis=1)
+    paper = model.predict(law.draw(many, np.random.default_rng(SEED))) == clean
+    ours = model.predict(channel.draw(many, SeededEntropy(SEED))) == clean
+    shape = len(images), DIGIT_DRAWS
+    return paper.reshape(shape).mean(axis=1), ours.reshape(shape).mean(axis=1)
 
 
-def digit_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def digit_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the agreement at epsilon 1 a pixel, and the mechanisms' order."""
-    yield "another network than the paper's: the curves are held against each other"
-    pixels = SIDE**2
-    for row in select(results, method="pm_01", epsilon=1.0):
+    for row in select(rows, method="pm_01", epsilon=1.0):
         text = f"{row['setting']}: {row['curvote']:.1f}, printed {row['published']:.1f}"
-        yield f"  pm_01, epsilon 1 a pixel ({pixels} in all), {text}"
-    cells = dict.fromkeys((row["setting"], row["epsilon"]) for row in results)
+        yield f"  pm_01, epsilon 1 a pixel ({SIDE**2} in all), {text}"
+    cells = dict.fromkeys((row["setting"], row["epsilon"]) for row in rows)
     same = 0
     for setting, epsilon in cells:
-        selected = select(results, setting=setting, epsilon=epsilon)
-        printed_first = max(selected, key=lambda row: float(row["published"]))
-        first = max(selected, key=lambda row: float(row["curvote"]))
-        same += first["method"] == printed_first["method"]
+        inside = select(rows, setting=setting, epsilon=epsilon)
+        printed, ours = (
+            max(inside, key=lambda row: float(row[column]))["method"]
+            for column in ("published", "curvote")
+        )
+        same += ours == printed
     order = f"{same} of {len(cells)}"
     yield f"the mechanism that is printed first is first here in {order} cells"
 
@@ -282,41 +265,36 @@ _REPEATS: Final = 7
 EMPIRICAL, THEORETICAL = "2000 draws", "theoretical"
 EXACT, BOUND, SURFACE = "exact", "bound", "surface, once"
 TIMES, QUERIES = "milliseconds", "queries"
-PRINTED_TIMES: Final = {
-    ("pm_01", EMPIRICAL): 6.56,
-    ("exponential", EMPIRICAL): 859.83,
-    ("laplace", EMPIRICAL): 11.29,
-    ("pm_01", THEORETICAL): 0.24,
-    ("exponential", THEORETICAL): 0.94,
-    ("laplace", THEORETICAL): 0.30,
-}
-_TICKS: Final = (0.1, 1, 10, 100, 1000)
 TIMED: Final = ("pm_01", "exponential", "laplace")
 
 
-@completed
-def cost_rows(name: str, evidence: Evidence) -> Iterator[Row]:
+def cost_rows(evidence: Evidence) -> Iterator[Row]:
     """Yield times and queries by ``setting`` (the value) and ``method``.
 
     ``group`` is "milliseconds", the median of seven on this machine, or "queries".
     """
-    robust_model = studies.analyze_setting(
-        evidence_project(name, evidence), MODEL, RECORD
-    )
-    once = _median_milliseconds(lambda: studies.answer_surface(robust_model.question))
-    yield _cost_row(TIMES, SURFACE, once)
+    robust_model = studies.analyze_setting(evidence.project, MODEL, RECORD)
+    rows = []
+
+    def add(group: str, setting: str, value: float, method: str | None = None) -> None:
+        names = {"group": group, "setting": setting, "method": method}
+        base = {"learner": MODEL, "quantity": "value", "curvote": float(value)}
+        rows.append(base | names)
+
+    surface = partial(studies.answer_surface, robust_model.question)
+    add(TIMES, SURFACE, _median_milliseconds(surface))
     for mechanism in TIMED:
         for setting, make in _computations(robust_model, mechanism).items():
-            printed = PRINTED_TIMES.get((mechanism, setting))
-            cost = _cost_row(TIMES, setting, _median_milliseconds(make))
-            yield cost | {"method": mechanism, "published": printed}
+            add(TIMES, setting, _median_milliseconds(make), mechanism)
     test = profile.query_count()
-    yield _cost_row(QUERIES, "a test as published", test)
-    yield _cost_row(QUERIES, "a radius as published", TESTS * test)
+    add(QUERIES, "a test as published", test)
+    add(QUERIES, "a radius as published", TESTS * test)
     right = TESTS * profile.query_count(profile.OMEGA / TESTS)
-    yield _cost_row(QUERIES, "a radius at the stated risk", right)
-    yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
-    yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
+    add(QUERIES, "a radius at the stated risk", right)
+    add(QUERIES, EMPIRICAL, DRAWS)
+    add(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
+    printed = published_rows("qcu", "qcu_text.csv", figure="table 2")
+    return beside_published(rows, printed)
 
 
 def _computations(
@@ -326,11 +304,13 @@ def _computations(
     law = laws.paper_law(mechanism, EPSILON)
     channel = laws.our_channel(mechanism, EPSILON)
     values, box = robust_model.values, robust_model.box
+
+    def theoretical() -> object:
+        return product_law(*map(law.law, values.T)).box(box.low, box.high)
+
     return {
         EMPIRICAL: lambda: drawn_agreement(robust_model, mechanism),
-        THEORETICAL: lambda: product_law(*map(law.law, values.T)).box(
-            box.low, box.high
-        ),
+        THEORETICAL: theoretical,
         BOUND: lambda: profile.certified_bound(channel, values, box),
         EXACT: lambda: laws.agreement(robust_model.surface, channel),
     }
@@ -338,13 +318,11 @@ def _computations(
 
 def drawn_agreement(robust_model: RobustModel, name: str) -> float:
     """Return the share of draws of our mechanism whose answer is the record's."""
-    query = robust_model.question
-    many = np.repeat(query.records[:1], DRAWS, axis=0)
-    places = list(query.sensitive)
-    channel = laws.our_channel(name, EPSILON)
-    many[:, places] = channel.draw(many[:, places], SystemEntropy())
-    clean = query.model.predict(query.records[:1])
-    return float(np.mean(query.model.predict(many) == clean))
+    question, channel = robust_model.question, laws.our_channel(name, EPSILON)
+    many, places = np.repeat(question.records[:1], DRAWS, axis=0), question.sensitive
+    many[:, list(places)] = channel.draw(many[:, list(places)], SystemEntropy())
+    clean = question.model.predict(question.records[:1])
+    return float(np.mean(question.model.predict(many) == clean))
 
 
 def _median_milliseconds(make: Callable[[], object]) -> float:
@@ -356,48 +334,37 @@ def _median_milliseconds(make: Callable[[], object]) -> float:
     return median(took)
 
 
-def _cost_row(group: str, setting: str, value: float) -> Row:
-    return {
-        "learner": MODEL,
-        "group": group,
-        "setting": setting,
-        "quantity": "value",
-        "curvote": float(value),
-    }
-
-
-def cost_figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+def cost_figure(rows: Sequence[Row], _: Evidence) -> Figure:
     """Draw printed and measured times on a logarithmic axis."""
-    fig, axes = drawing.panels(len(TIMED), 2.6)
-    for ax, name in zip(axes, TIMED, strict=True):
-        selected = select(results, method=name)
+    ticks = (0.1, 1, 10, 100, 1000)
+
+    def draw(ax: Axes, name: str) -> None:
         for column, marker, colour, label in (
             ("published", "s", "#a9b0b8", "printed"),
             ("curvote", "o", "#0072b2", "curvote"),
         ):
-            pairs = [(row[column], row["setting"]) for row in selected if row[column]]
-            points = zip(*pairs, strict=True)
+            cells = [row for row in select(rows, method=name) if row[column]]
+            points = [row[column] for row in cells], [row["setting"] for row in cells]
             ax.plot(*points, ls="", marker=marker, color=colour, label=label)
         ax.set_xscale("log")
         ax.set_xlim(0.05, 2000)
-        ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
         ax.set_xlabel(TIMES)
         ax.grid(axis="x")
-        drawing.panel_title(ax, name)
-    drawing.fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
-    return fig
+
+    return draw_panels(TIMED, draw, 2.6)
 
 
-def cost_conclusions(results: Sequence[Row]) -> Iterator[str]:
+def cost_conclusions(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the numbers of queries behind the printed .24 ms."""
-    (test,) = select(results, setting="a test as published")
-    (radius,) = select(results, setting="a radius as published")
-    printed = PRINTED_TIMES["pm_01", THEORETICAL]
+    (test,) = select(rows, setting="a test as published")
+    (radius,) = select(rows, setting="a radius as published")
+    (printed,) = select(rows, setting=THEORETICAL, method="pm_01")
     yield (
-        f"behind {printed:.2f} ms stand {test['curvote']:,.0f}"
+        f"behind {printed['published']:.2f} ms stand {test['curvote']:,.0f}"
         f" queries a test and {radius['curvote']:,.0f} a radius, before any box"
     )
     for name in TIMED:
-        (exact,) = select(results, method=name, setting=EXACT)
+        (exact,) = select(rows, method=name, setting=EXACT)
         yield f"{name}: the exact agreement takes {exact['curvote']:.2f} ms"

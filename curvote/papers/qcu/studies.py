@@ -1,4 +1,4 @@
-"""Studies of QCU: tables, records, models, the two classifiers, printed numbers."""
+"""Studies of QCU: tables, records, models, the two classifiers, printed curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from curvote.base.validate import FloatArray
 from curvote.data import raw_files
 from curvote.data.public.published_tables import CHURN, STROKE
 from curvote.data.reader import PublishedTable
+from curvote.papers.qcu.laws import BOUNDS
 from curvote.papers.rows import Row, percent, published_rows
 from curvote.pipeline.config.project import Project
 from curvote.systems.utility.method.engines.base import Question, Surface, choose_engine
@@ -24,13 +25,8 @@ from curvote.systems.utility.method.profile import Box, certify_box
 if TYPE_CHECKING:
     import pandas as pd
 
-
-_PLACES = {"first": 0, "second": 1}
-
-
-def is_worst_case(setting: str) -> bool:
-    """Return whether a setting is the worst of its records."""
-    return setting.startswith("worst of ")
+_SEED: Final = 42
+_WORST: Final = "worst of "
 
 
 def record_group(setting: str) -> str:
@@ -41,21 +37,16 @@ def record_group(setting: str) -> str:
 
 def select_records(records: FloatArray, setting: str) -> FloatArray:
     """Return the records of a setting: "first", "second" or "first 100"."""
-    if setting in _PLACES:
-        return records[[_PLACES[setting]]]
+    places = {"first": slice(0, 1), "second": slice(1, 2)}
+    if setting in places:
+        return records[places[setting]]
     return records[: int(setting.removeprefix("first "))]
 
 
 def summarize_shares(setting: str, shares: FloatArray) -> float:
-    """Return the setting's summary of the shares: first, mean or minimum."""
-    return float(np.min(shares) if is_worst_case(setting) else np.mean(shares))
-
-
-UNIT: Final = np.array([0.0, 1.0])
-BOUNDS: Final = np.tile(UNIT, (2, 1))
-MODELS: Final = ("logistic", "forest")
-_SEED: Final = 42
-_HELD_OUT: Final = 0.2
+    """Return the setting's summary of shares in percent: first, mean or minimum."""
+    worst = setting.startswith(_WORST)
+    return 100 * float(np.min(shares) if worst else np.mean(shares))
 
 
 @dataclass(frozen=True)
@@ -135,29 +126,7 @@ STUDIES: Final = {
     ),
 }
 
-
-def fit_model(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
-    """Return the model ``kind``, fitted on four fifths of the records."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
-
-    model = {
-        "logistic": LogisticRegression(random_state=_SEED),
-        "forest": RandomForestClassifier(100, random_state=_SEED),
-    }[kind]
-    X, _, y, _ = train_test_split(
-        records, labels, test_size=_HELD_OUT, random_state=_SEED, stratify=labels
-    )
-    return model.fit(X, y)
-
-
 POINT: Final = np.array([[0.5, 0.5]])
-PRINTED_RADIUS: Final = 0.20  # example 1 and figure 3
-PRINTED_BOXES: Final = {  # example 3 and figure 5
-    "a": np.array([[0.0, 0.55], [0.0, 0.8]]),
-    "b": np.array([[0.0, 0.7], [0.0, 0.7]]),
-}
 
 
 def example_network() -> Any:
@@ -168,10 +137,8 @@ def example_network() -> Any:
     model.partial_fit(BOUNDS, [1, 2], classes=[1, 2])
     outer, offset = np.array([[-3.05, 0.40], [4.02, -0.22]]), np.array([0.94, -0.58])
     # Two classes have one output here: the second less the first.
-    model.coefs_ = [
-        np.array([[-1.86, -2.09], [0.12, -0.46]]).T,
-        np.diff(outer, axis=0).T,
-    ]
+    inner = np.array([[-1.86, -2.09], [0.12, -0.46]])
+    model.coefs_ = [inner.T, np.diff(outer, axis=0).T]
     model.intercepts_ = [np.array([3.71, -0.08]), np.diff(offset)]
     return model
 
@@ -189,16 +156,6 @@ def example_quadratic() -> Any:
 CLASSIFIERS: Final = {"network": example_network, "quadratic": example_quadratic}
 
 
-def example_question(model: Any) -> Question:
-    """Return the robustness question of a classifier around (.5, .5)."""
-    return Question(model, POINT, (0, 1), BOUNDS)
-
-
-def quadratic_distance(point: FloatArray) -> float:
-    """Return a point's distance from the boundary of example 4."""
-    return abs(2 * math.sqrt(math.log(2) + 1) - float(np.hypot(*(point + 1))))
-
-
 @dataclass(frozen=True)
 class RobustModel:
     """Records and model as a question, with its surface and box."""
@@ -213,91 +170,76 @@ class RobustModel:
         return self.question.values
 
 
+def analyze(question: Question, **precision: float) -> RobustModel:
+    """Return the surface and the box of a question."""
+    surface = answer_surface(question)
+    values, bounds = question.values, question.bounds
+    box = certify_box(surface, values, bounds=bounds, **precision)
+    return RobustModel(question, surface, box)
+
+
+def answer_surface(question: Question) -> Surface:
+    """Return the answer surface that the engine reads from the model."""
+    engine, _ = choose_engine(question)
+    return engine.surface(question)
+
+
+def analyze_example(name: str, **precision: float) -> RobustModel:
+    """Return what is known of one of `CLASSIFIERS` around (.5, .5)."""
+    question = Question(CLASSIFIERS[name](), POINT, (0, 1), BOUNDS)
+    return analyze(question, **precision)
+
+
 @lru_cache(maxsize=4)
 def analyze_setting(project: Project, name: str, setting: str) -> RobustModel:
-    """Return the surface and box of ``name`` around a setting's records.
+    """Return the surface and box of a model ("stroke-forest") around some records.
 
-    ``setting`` names them as `settings.record_group` and "age 79" do.
+    ``setting`` names them as `record_group` and "age 79" do.
     """
     study, records, model = _fitted_model(project, name)
-    return analyze(study, model, study.setting_records(records, setting))
+    chosen = study.setting_records(records, setting)
+    return analyze(Question(model, chosen, study.places, BOUNDS))
 
 
 @lru_cache(maxsize=4)
 def _fitted_model(project: Project, name: str) -> tuple[Study, FloatArray, Any]:
+    """Return a study, its records and a model fitted on four fifths of them."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import train_test_split
+
     table, _, kind = name.partition("-")
-    study = STUDIES[table]
-    records, labels = study.read(project)
-    return study, records, fit_model(kind, records, labels)
-
-
-def analyze(study: Study, model: Any, records: FloatArray) -> RobustModel:
-    """Return the surface and the box of a model around records (n, D)."""
-    query = Question(model, records, study.places, BOUNDS)
-    surface = answer_surface(query)
-    box = certify_box(surface, query.values, bounds=query.bounds)
-    return RobustModel(query, surface, box)
-
-
-def answer_surface(query: Question) -> Surface:
-    """Return the answer surface that the engine reads from the model."""
-    engine, _ = choose_engine(query)
-    return engine.surface(query)
-
-
-class PrintedCurve(NamedTuple):
-    """The place of a printed value: model, records, mechanism, epsilon."""
-
-    model: str
-    records: str
-    mechanism: str
-    epsilon: float
-
-    @property
-    def columns(self) -> Row:
-        """The columns of a row that name the place."""
-        return {
-            "setting": self.records,
-            "learner": self.model,
-            "method": self.mechanism,
-            "epsilon": self.epsilon,
-        }
-
-
-class PrintedValue(NamedTuple):
-    """A printed value: shares, and draws behind the empirical one."""
-
-    empirical: float
-    theory: float
-    draws: int
-
-
-def agreement_row(
-    curve: PrintedCurve, value: PrintedValue, paper: FloatArray, ours: FloatArray
-) -> Row:
-    """Return the row of a printed cell: shares (n,) as published and by us."""
-    return curve.columns | {
-        "quantity": "agreement",
-        "published": percent(value.empirical),
-        "curvote": percent(summarize_shares(curve.records, paper)),
-        "corrected": percent(summarize_shares(curve.records, ours)),
-        "claimed": percent(value.theory),
-    }
+    records, labels = STUDIES[table].read(project)
+    model = {
+        "logistic": LogisticRegression(random_state=_SEED),
+        "forest": RandomForestClassifier(100, random_state=_SEED),
+    }[kind]
+    X, _, y, _ = train_test_split(
+        records, labels, test_size=0.2, random_state=_SEED, stratify=labels
+    )
+    return STUDIES[table], records, model.fit(X, y)
 
 
 @cache
-def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
-    """Return the values of a figure of the file, in its order."""
-    columns_of: dict[PrintedCurve, dict[str, str]] = {}
-    for row in published_rows("qcu", "qcu_figures.csv"):
-        if row["figure"] == figure:
-            names = (row["model"], row["records"], row["mechanism"])
-            curve = PrintedCurve(*names, float(row["epsilon"]))
-            quantities = columns_of.setdefault(curve, {})
-            quantities |= {row["quantity"]: row["value"]}
-            quantities |= {"draws": row["draws"]} if row["draws"] else {}
-    printed = {}
-    for curve, its in columns_of.items():
-        shares = float(its["empirical"]), float(its["theory"])
-        printed[curve] = PrintedValue(*shares, int(its["draws"]))
-    return printed
+def printed_curves(figure: str) -> list[Row]:
+    """Return the columns of a row for each printed cell of a figure, in their order.
+
+    ``published`` is the share of drawn answers and ``claimed`` the bound by theory, in
+    percent; beside them stand ``empirical``, the share itself, and its ``draws``.
+    """
+    cells: dict[tuple[str | float, ...], Row] = {}
+    for line in published_rows("qcu", "qcu_figures.csv", figure=figure):
+        cell = {
+            "setting": line["records"],
+            "learner": line["model"],
+            "method": line["mechanism"],
+            "epsilon": line["epsilon"],
+            "quantity": "agreement",
+        }
+        curve = cells.setdefault(tuple(cell.values()), cell)
+        if line["quantity"] == "theory":
+            curve["claimed"] = percent(line["value"])
+        else:
+            curve |= {"published": percent(line["value"]), "draws": line["draws"]}
+            curve["empirical"] = line["value"]
+    return list(cells.values())

@@ -5,68 +5,60 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from curvote.papers.dtk import hospitals as figures
 from curvote.papers.dtk import simulations
-from curvote.papers.dtk.entries import PAPER, laid_out
-from curvote.papers.dtk.simulations import Drift, Tuner
-from curvote.papers.reproduction import Evidence, draw_files
-from curvote.papers.rows import COLUMNS, Row, select
+from curvote.papers.dtk.simulations import Tuner, drift, server_tables
+from curvote.papers.reproduction import Evidence
+from curvote.papers.rows import select
+from tests.reproduce_rows import check_rows, entries_of, evidence, row, svg
 
+REPRODUCTIONS = entries_of("dtk")
 KERNELS = ("triangular", "gaussian")
 FORMS = [f"{kernel}{noise}" for kernel in KERNELS for noise in ("", " printed")]
 ALONE = [f"{kernel}{whose}" for kernel in KERNELS for whose in ("", " alone")]
 
 
-def ran(labels: list[str], levels: list[float], **axes: list[str]) -> Evidence:
+def ran(
+    name: str, labels: list[str], levels: list[float], **axes: list[str]
+) -> Evidence:
     """Return what a run of these protocols might have found, twice."""
     summaries = [
-        {
-            "protocol": label,
-            "method": "adapt_homog",
-            "epsilon": epsilon,
-            "setting": {"protocol": label} | dict(zip(axes, point, strict=True)),
-            "metric": "misclassification",
-            "misclassification": 0.4 / (1 + epsilon),
-            "se": 0.01,
-        }
+        row(
+            name,
+            "adapt_homog",
+            0.4 / (1 + epsilon),
+            protocol=label,
+            epsilon=epsilon,
+            setting={"protocol": label} | dict(zip(axes, point, strict=True)),
+        )
         for label in labels
         for point in product(*axes.values())
         for epsilon in levels
     ]
     config = {"replicates": 2, "epsilon": levels}
-    return Evidence(summaries, pd.DataFrame(), [config])
+    return evidence(name, summaries, configs=[config])
 
 
-def hospitals_ran() -> Evidence:
+def hospitals_ran(name: str) -> Evidence:
     """Return what a run at the hospitals might have found."""
     methods = ("adapt_samp", "adapt_all", "adapt_homog", "adapt_tar", "precision")
     summaries = [
-        {
-            "protocol": protocol,
-            "method": method,
-            "epsilon": epsilon,
-            "setting": {"protocol": protocol},
-            "metric": "misclassification",
-            "misclassification": 0.2,
-            "se": 0.01,
-            "f1": 0.7,
-            "f1_se": 0.01,
-        }
+        row(name, method, 0.2, protocol=protocol, epsilon=epsilon, f1=0.7, f1_se=0.01)
         for protocol in ("kernel", "printed", "auto")
         for method in (methods if protocol != "auto" else ("aligned",))
         for epsilon in (1.0, 10.0)
     ]
-    return Evidence(summaries, pd.DataFrame(), [{"replicates": 2}])
+    return evidence(name, summaries)
 
 
 GAMMA = ["0.5", "1", "1.5"]
 FOUND = {
-    "figure-3-dtk": lambda: ran(ALONE, [1.0, 4.0], gamma=GAMMA),
-    "figure-4-dtk": lambda: ran([*FORMS, "auto"], [1.0, 4.0], gamma=GAMMA),
-    "figure-5-dtk": lambda: ran(
+    "figure-3-dtk": lambda name: ran(name, ALONE, [1.0, 4.0], gamma=GAMMA),
+    "figure-4-dtk": lambda name: ran(name, [*FORMS, "auto"], [1.0, 4.0], gamma=GAMMA),
+    "figure-5-dtk": lambda name: ran(
+        name,
         [*FORMS[:3], "auto"],
         [1.0],
         gamma=["0.25", "1", "4"],
@@ -90,22 +82,19 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", FOUND)
 def test_a_figure_is_made_of_runs_and_of_tuning(name: str) -> None:
     """Complete rows that no two share a name, a drawing of each classifier, words."""
-    rows: list[Row] = PAPER.function(name, "rows")(name, FOUND[name]())
-    assert all(list(row) == list(COLUMNS) for row in rows)
-    names = ("setting", "protocol", "epsilon", "method", "quantity")
-    assert len({tuple(row[n] for n in names) for row in rows}) == len(rows)
+    entry = REPRODUCTIONS[name]
+    rows = entry.rows(FOUND[name](name))
+    check_rows(name, rows)
     assert all(0 <= row["curvote"] <= 100 for row in rows)
-    figure = PAPER.function(name, "figure")
-    drawn = draw_files(name, figure, rows, "svg")["svg"].decode()
+    drawn = svg(name, rows)
     assert "accuracy" in drawn
     assert "auto" in drawn or name == "figure-3-dtk"
-    assert len(list(PAPER.function(name, "conclusions")(rows))) >= 3
-    assert 0 < len(laid_out(name, rows)[0]) <= len(rows)
+    assert len(list(entry.conclusions(rows))) > 3
 
 
 def test_figure_7_says_what_the_paper_prints() -> None:
     """81 and 73 %, at its best method, nowhere else."""
-    rows = figures.combination_rows("figure-7-dtk", hospitals_ran())
+    rows = REPRODUCTIONS["figure-7-dtk"].rows(hospitals_ran("figure-7-dtk"))
     said = [(row["quantity"], row["published"]) for row in rows if row["published"]]
     assert set(said) == {("accuracy", 81.0), ("f1", 73.0)}
     assert {row["method"] for row in rows if row["published"]} == {"adapt_samp"}
@@ -115,7 +104,7 @@ def test_figure_7_says_what_the_paper_prints() -> None:
 def test_figure_5_names_its_settings_as_its_runs_do() -> None:
     """Tuned and run rows meet in each setting."""
     assert "gamma=1 m=4" in simulations.DRIFTS
-    rows = simulations.servers_rows("figure-5-dtk", FOUND["figure-5-dtk"]())
+    rows = REPRODUCTIONS["figure-5-dtk"].rows(FOUND["figure-5-dtk"]("figure-5-dtk"))
     mine = select(rows, setting="gamma=1 m=4")
     assert {"auto", "AdaptDTK triangular", "DTK triangular"} <= {
         row["protocol"] for row in mine
@@ -149,19 +138,19 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
 def test_the_printed_grid_decides_as_the_bayes_rule_does() -> None:
     """Whatever epsilon is; one that is shifted does not."""
     bayes = 100 * np.maximum(simulations.ETA, 1 - simulations.ETA).mean()
-    best = Tuner("histogram").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
+    best = Tuner("histogram").best_accuracies(drift(0.5, n=500), [0.5], 4)[0.5][0]
     assert best == pytest.approx(bayes, abs=1)
     assert (
-        Tuner("jittered").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
+        Tuner("jittered").best_accuracies(drift(0.5, n=500), [0.5], 4)[0.5][0]
         < bayes - 4
     )
 
 
 def test_exact_noise_is_less_than_the_printed() -> None:
     """Up to an epsilon of about 9: with the same records, more is right."""
-    drift = Drift(0.5, n=200)
+    law = drift(0.5, n=200)
     right = [
-        Tuner("triangular", noise).best_accuracies(drift, [0.5], 12)[0.5][0]
+        Tuner("triangular", noise).best_accuracies(law, [0.5], 12)[0.5][0]
         for noise in (0, 1)
     ]
     assert right[0] > right[1] + 1
@@ -173,13 +162,13 @@ def test_exact_noise_is_less_than_the_printed() -> None:
 
 def test_the_target_alone_is_one_of_the_weights() -> None:
     """So tuning with a source is never worse."""
-    drift, levels = Drift(1.5, n=100), [1.0, 4.0]
-    both = Tuner("gaussian").best_accuracies(drift, levels, 5)
-    alone = Tuner("gaussian", weights=np.ones(1)).best_accuracies(drift, levels, 5)
+    law, levels = drift(1.5, n=100), [1.0, 4.0]
+    both = Tuner("gaussian").best_accuracies(law, levels, 5)
+    alone = Tuner("gaussian", weights=np.ones(1)).best_accuracies(law, levels, 5)
     assert all(both[level][0] >= alone[level][0] for level in levels)
 
 
 def test_records_are_spread_over_the_servers() -> None:
     """500 in all, as evenly as possible, the target first."""
-    sizes = [len(signed) for _, signed in Drift(1.0, m=2, total=500).tables(3)]
+    sizes = [len(signed) for _, signed in server_tables(drift(1.0, m=2, total=500), 3)]
     assert sizes == [167, 167, 166]

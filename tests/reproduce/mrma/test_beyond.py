@@ -7,31 +7,26 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from curvote.papers.mrma.contest import (
-    REQUIRED_GAIN,
     contest_cells,
-    count_verdicts,
-    describe_cell,
     markdown,
     table_lines,
 )
-from curvote.papers.mrma.entries import (
-    REPRODUCTIONS,
-    _stated_settings,
-    agreement,
+from curvote.papers.mrma.figures import stated_settings
+from curvote.papers.registry import reproductions
+from curvote.papers.rows import Row, select
+from tests.reproduce_rows import (
+    CONTEST_EPSILONS,
     comparison,
-    draw_entry,
-    laid_out,
-    write_entry,
+    evidence,
+    row,
+    summaries,
+    svg,
 )
-from curvote.papers.reproduction import Evidence
-from curvote.papers.rows import Row
-from tests.reproduce_rows import CONTEST_EPSILONS, row, summaries
 
-BEYOND = REPRODUCTIONS["beyond"]
+BEYOND = reproductions()["beyond"]
 PHONEMES = "beyond-phonemes"
 MADE_UP = comparison("beyond", summaries("beyond"))
 
@@ -56,27 +51,25 @@ def only(*given: dict[str, Any]) -> Any:
 
 
 def test_every_pipeline_is_a_setting() -> None:
-    """The pipelines are `beyond-*`; `setting` is the rest, and no protocol's label."""
+    """The pipelines are `beyond-*`; `setting` is the rest, and no protocol's label.
+
+    `auto` has one row for each cell, also where it took the majority, which is then its
+    method; the majority stands beside its own protocol's only where a protocol gave
+    nothing else.
+    """
     settings = list(dict.fromkeys(one["setting"] for one in MADE_UP))
     assert [f"beyond-{name}" for name in settings] == list(BEYOND.pipelines)
     assert {one["pipeline"] for one in MADE_UP} == set(BEYOND.pipelines)
-
-
-def test_auto_has_one_row_for_each_cell() -> None:
-    """Also where it took the majority, which is then its method."""
-    auto = [one for one in MADE_UP if one["protocol"] == "auto"]
-    found = Counter((one["setting"], one["epsilon"]) for one in auto)
-    assert len(found) == len(BEYOND.pipelines) * len(CONTEST_EPSILONS)
-    assert set(found.values()) == {1}
-    assert {one["method"] for one in auto if one["epsilon"] == 0.1} == {"majority"}
-
-
-def test_majority_stands_once() -> None:
-    """Beside its own protocol's, only where a protocol gave nothing else."""
-    known = {
-        (r["protocol"], r["epsilon"]) for r in MADE_UP if r["method"] == "majority"
+    auto = select(MADE_UP, protocol="auto")
+    cells = Counter((one["setting"], one["epsilon"]) for one in auto)
+    assert len(cells) == len(BEYOND.pipelines) * len(CONTEST_EPSILONS)
+    assert set(cells.values()) == {1}
+    assert {one["method"] for one in select(auto, epsilon=0.1)} == {"majority"}
+    majority = {
+        (r["protocol"], r["epsilon"]) for r in select(MADE_UP, method="majority")
     }
-    assert known == {("majority", e) for e in CONTEST_EPSILONS} | {("auto", 0.1)}
+    own = {("majority", epsilon) for epsilon in CONTEST_EPSILONS}
+    assert majority == own | {("auto", 0.1)}
 
 
 def test_rows_are_sorted_and_beside_nothing_printed() -> None:
@@ -146,29 +139,27 @@ def test_lost_cells_are_told_with_what_is_better() -> None:
         score("mrma", "best_single", 20, se=0.25, learner="cg"),
         score("majority", "majority", 29.5),
     )
-    assert describe_cell(cell) == (
+    assert str(cell) == (
         "phonemes, epsilon 1: auto (two) 30.00 ± 0.50,"
         " better: mrma, cg (best single) 20.00 ± 0.25"
     )
 
 
 def test_last_words_count_what_is_asked_apart() -> None:
-    """Small epsilons are counted by themselves; each lost cell has a line."""
-    said = list(agreement("beyond", MADE_UP))
+    """Small epsilons are counted by themselves; each lost cell has a line.
+
+    Best, within and lost are all cells.
+    """
+    cells = contest_cells(MADE_UP)
+    assert {cell.verdict for cell in cells} <= {"best", "within", "lost"}
+    assert len(cells) == 60
+    said = list(BEYOND.conclusions(MADE_UP))
     assert said[1].startswith("45 of 50 cells with epsilon of at least 0.5 hold")
     assert said[2].startswith("10 of 10 cells with epsilon below 0.5 hold")
     lost = [line for line in said if line.startswith("lost: ")]
     assert len(lost) == 5
     assert all("stroke" in line and "better: majority" in line for line in lost)
     assert said[3:] == lost
-
-
-def test_counts_add_up() -> None:
-    """Best, within and lost are all cells."""
-    verdicts = Counter(cell.verdict for cell in contest_cells(MADE_UP))
-    asked = [c for c in contest_cells(MADE_UP) if c.auto["epsilon"] >= REQUIRED_GAIN]
-    assert sum(verdicts.values()) == len(asked) + len(BEYOND.pipelines)
-    assert len(list(count_verdicts(asked))) == 1
 
 
 def test_table_has_a_line_for_each_protocol_and_learner() -> None:
@@ -191,7 +182,7 @@ def test_table_has_a_line_for_each_protocol_and_learner() -> None:
         assert {one["method"] for one in found[name]} == {"mrma"}
     for line in found.values():
         assert len({one["epsilon"] for one in line}) == len(line)
-    shown, columns = laid_out("beyond", mine)
+    shown, columns = BEYOND.laid_out(mine)
     assert columns == [
         "setting",
         "protocol",
@@ -230,9 +221,9 @@ def test_same_rows_same_page_and_drawing() -> None:
     """Nothing but the rows shows: no date, no place."""
     few = [one for one in MADE_UP if one["setting"] in {"phonemes", "stroke"}]
     assert markdown(few, 9) == markdown(list(few), 9)
-    drawn = draw_entry("beyond", few, "svg")["svg"]
-    assert drawn == draw_entry("beyond", few, "svg")["svg"]
-    assert b"<dc:date" not in drawn
+    drawn = svg("beyond", few)
+    assert drawn == svg("beyond", few)
+    assert "<dc:date" not in drawn
 
 
 @pytest.mark.parametrize(
@@ -251,9 +242,9 @@ def test_unknown_protocols_and_absent_rivals_are_shown(
     found = rows(*given)
     assert len(found) == 1
     assert given[0]["protocol"] in markdown(found, 1)
-    assert laid_out("beyond", found)[0][0]["setting"] == "phonemes"
-    assert next(agreement("beyond", found)) == ""
-    assert draw_entry("beyond", found, "png")["png"]
+    assert BEYOND.laid_out(found)[0][0]["setting"] == "phonemes"
+    assert next(BEYOND.conclusions(found), "") == ""
+    assert BEYOND.draw(found, evidence("beyond"), "png")["png"]
 
 
 @pytest.mark.parametrize(("seeds", "said"), [((5, 5), " --seed 5"), ((5, 6), "")])
@@ -263,8 +254,8 @@ def test_results_stand_beside_the_rows(
     """results.md says how it was made: the replicates and, if it was one, the seed."""
     few = [one for one in MADE_UP if one["setting"] == "phonemes"]
     configs = [{"replicates": 12, "seed": seed} for seed in seeds]
-    found = Evidence([], pd.DataFrame(), configs)
-    paths = {path.name: path for path in write_entry("beyond", few, tmp_path, found)}
+    found = evidence("beyond", configs=configs)
+    paths = {path.name: path for path in BEYOND.write(tmp_path, few, found)}
     page = paths["results.md"].read_text(encoding="utf-8")
     assert f"`curvote reproduce beyond --replicates 12{said}`" in page
     assert json.loads(paths["comparison.json"].read_text(encoding="utf-8")) == few
@@ -276,7 +267,7 @@ def test_each_setting_states_its_own_encoding() -> None:
         "project": {"basis": "bspline", "size": 4, "rescale": "standard"},
         "protocols": ["auto", {"name": "mrma", "project": {"basis": "identity"}}],
     }
-    assert _stated_settings(config) == {
+    assert stated_settings(config) == {
         "auto": {"representation": "standard", "d": 4},
         "mrma": {"representation": "tanh", "d": None},
     }

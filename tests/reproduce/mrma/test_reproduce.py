@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import pairwise
 
@@ -11,38 +10,22 @@ import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.papers.mrma.entries import (
-    REPRODUCTIONS,
-    comparison,
-    count_agreeing,
-    printed_cases,
-    printed_cells,
-    useful_group_rows,
-)
+from curvote.papers.mrma.figures import useful_group_rows
 from curvote.papers.reproduction import add_axes
-from curvote.papers.rows import COLUMNS, to_json
-from tests.reproduce_rows import row, summaries
+from curvote.papers.rows import COLUMNS, Row, published_rows
+from tests.reproduce_rows import check_rows, comparison, entries_of, row, summaries
 
+REPRODUCTIONS = entries_of("mrma")
 NAMES = list(REPRODUCTIONS)
 TABLES = {"table-1": 48, "table-2": 48, "table-a1": 38}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_keep_the_contract(name: str) -> None:
-    """Every row has exactly the promised keys, a value, and no NaN."""
-    rows = json.loads(to_json(comparison(name, summaries(name))))
-    assert rows
-    assert all(list(one) == list(COLUMNS) for one in rows)
-    assert all(isinstance(one["curvote"], float) for one in rows)
-    assert {one["quantity"] for one in rows} == {REPRODUCTIONS[name].quantity}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_row_stands_twice(name: str) -> None:
-    """What names a row names no other one."""
+    """Every row has the promised keys, a value and a name of its own, and no NaN."""
     rows = comparison(name, summaries(name))
-    names = COLUMNS[: COLUMNS.index("published")]
-    assert len({tuple(one[n] for n in names) for one in rows}) == len(rows)
+    check_rows(name, rows)
+    assert {one["quantity"] for one in rows} == {REPRODUCTIONS[name].quantity}
 
 
 @pytest.mark.parametrize(("name", "count"), TABLES.items())
@@ -50,10 +33,9 @@ def test_every_printed_cell_has_one_row(name: str, count: int) -> None:
     """Tables have a row for each printed value, and for nothing else."""
     extra = [row(name, m, 0.3, epsilon=1.0) for m in ("majority", "best_single")]
     rows = comparison(name, [*extra, *summaries(name)])
-    file = REPRODUCTIONS[name].published
-    assert file is not None
+    cells = published_rows("mrma", REPRODUCTIONS[name].options["published"])
     assert [one["published"] for one in rows] == [
-        c.percent for c in printed_cells(file)
+        cell["misclassification_pct"] for cell in cells
     ]
     assert len(rows) == count
 
@@ -67,40 +49,40 @@ def test_curvote_is_the_published_form_and_corrected_the_right_one() -> None:
 
 
 def test_z_counts_both_errors() -> None:
-    """Z divides by our se and the printed mean's, in percent points."""
+    """Z divides by our se and the printed mean's, if any, in percent points.
+
+    Table A.1 prints no deviation; one replicate has no standard error, and no z.
+    """
     first = comparison("table-1", summaries("table-1"))[0]
     printed_se = 7.8 / math.sqrt(500)  # weak at epsilon 0.1: sd .078, 500 repetitions
     assert first["z"] == pytest.approx(0.1 / math.hypot(0.2, printed_se))
-
-
-def test_without_a_printed_deviation_only_ours_counts() -> None:
-    """Table A.1 prints no deviation."""
     rows = comparison("table-a1", summaries("table-a1"))
     assert all(one["z"] == pytest.approx(0.1 / 0.2) for one in rows)
-
-
-def test_one_replicate_has_no_z() -> None:
-    """Without a standard error there is nothing to divide by."""
     rows = comparison("table-1", [s | {"se": None} for s in summaries("table-1")])
     assert {one["z"] for one in rows} == {None}
-    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (0, 0)
+    assert list(REPRODUCTIONS["table-1"].conclusions(rows)) == []
+
+
+def agreeing(name: str, rows: list[Row]) -> str:
+    """How many cells of how many are said to agree."""
+    _, counts, _ = REPRODUCTIONS[name].conclusions(rows)
+    return counts.partition(" cells")[0]
 
 
 def test_agreement_counts_both_sides() -> None:
-    """A cell is within the limit on either side, and only with a z."""
-    base = {"learner": "logistic", "curvote": 9.0, "published": 5.0}
+    """A cell is within the limit on either side, and only with a z.
+
+    Points that are granted count for their learner only: one is within svm's 1.5, not
+    within logistic's 0.6, nothing in table 1.
+    """
+    base = dict.fromkeys(COLUMNS) | {"curvote": 9.0, "published": 5.0}
     rows = [base | {"z": z} for z in (-4.3, -3.5, -3.0, 0.0, 2.0, 3.1, None)]
-    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (3, 6)
-    assert count_agreeing(REPRODUCTIONS["table-a1"], rows) == (5, 6)
-
-
-def test_points_that_are_granted_count_for_their_learner_only() -> None:
-    """One point is within svm's 1.5, not within logistic's 0.6, nothing in table 1."""
-    row = {"curvote": 11.0, "published": 10.0, "z": 9.0}
-    learners = ("svm", "logistic", None)
-    rows = [row | {"learner": learner} for learner in learners]
-    assert count_agreeing(REPRODUCTIONS["table-a1"], rows) == (1, 3)
-    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (0, 3)
+    assert agreeing("table-1", rows) == "3 of 6"
+    assert agreeing("table-a1", rows) == "5 of 6"
+    base |= {"curvote": 11.0, "published": 10.0, "z": 9.0}
+    rows = [base | {"learner": learner} for learner in ("svm", "logistic", None)]
+    assert agreeing("table-a1", rows) == "1 of 3"
+    assert agreeing("table-1", rows) == "0 of 3"
 
 
 def test_whole_curves_have_one_form() -> None:
@@ -146,16 +128,14 @@ def test_servers_end_with_their_final_classifier_useful_groups_first() -> None:
 
 def test_theory_is_told_in_its_own_quantity() -> None:
     """Rows are named after what was measured of the reports, not after a method."""
-    known = {"setting": {"z0": "0.5"}, "epsilon": 1.0}
-    asked = row("figure-1", "report", 0.9, metric="agreement", **known)
-    (agreed,) = comparison("figure-1", [asked])
-    assert (agreed["curvote"], agreed["se"]) == pytest.approx((90, 0.2))
-    assert (agreed["method"], agreed["setting"]) == ("agreement", "z0=0.5")
-    known = {"setting": {"d": "5"}, "epsilon": 1.0}
-    asked = row("figure-a6", "report", 0.4, metric="total_variation", **known)
-    (apart,) = comparison("figure-a6", [asked])
-    assert (apart["curvote"], apart["se"]) == pytest.approx((40, 0.2))
-    assert (apart["method"], apart["d"]) == ("total_variation", 5)
+    for name, metric, value, axis, column in (
+        ("figure-1", "agreement", 0.9, {"z0": "0.5"}, {"setting": "z0=0.5"}),
+        ("figure-a6", "total_variation", 0.4, {"d": "5"}, {"d": 5}),
+    ):
+        asked = row(name, "report", value, metric=metric, setting=axis, epsilon=1.0)
+        (one,) = comparison(name, [asked])
+        assert (one["curvote"], one["se"]) == pytest.approx((100 * value, 0.2))
+        assert one.items() >= {"method": metric, **column}.items()
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(TABLES)))
@@ -210,6 +190,6 @@ def test_each_score_knows_its_axes() -> None:
 
 def test_every_case_has_its_sizes() -> None:
     """Cases 1 to 8 are known, and their clients add up."""
-    known = printed_cases()
-    assert list(known) == list("12345678")
-    assert all(int(c["N"]) == int(c["N0"]) + int(c["N1"]) for c in known.values())
+    known = published_rows("mrma", "mrma_cases_A2_A3.csv")
+    assert [one["case"] for one in known] == list("12345678")
+    assert all(int(c["N"]) == int(c["N0"]) + int(c["N1"]) for c in known)

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.base.errors import InternalError
-from curvote.papers.mrma.entries import (
-    REPRODUCTIONS,
-    comparison,
-    draw_entry,
-    write_entry,
-)
+from curvote.papers.registry import reproductions
 from curvote.papers.rows import Row
-from tests.reproduce_rows import found, summaries
+from tests import reproduce_rows
+from tests.reproduce_rows import comparison, entries_of, found, summaries
 
 SHOWN = {
     "table-1": ("weak", "MRMA", "histogram", "z of every cell", "printed"),
@@ -51,7 +46,7 @@ def few(name: str) -> list[Row]:
 
 def svg(name: str, rows: list[Row]) -> str:
     """The drawing as text."""
-    return draw_entry(name, rows, "svg", evidence=found(rows))["svg"].decode()
+    return reproduce_rows.svg(name, rows, found(name, rows))
 
 
 @cache
@@ -62,7 +57,7 @@ def drawn(name: str) -> str:
 
 def test_every_name_has_its_figure_here() -> None:
     """No reproduction is left out below."""
-    assert set(SHOWN) == set(REPRODUCTIONS)
+    assert set(SHOWN) == set(entries_of("mrma"))
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -95,16 +90,11 @@ def test_cells_beyond_three_errors_are_marked() -> None:
     assert rings[1] - rings[0] >= 4
 
 
-def test_boxes_need_single_replicates() -> None:
-    """Means alone cannot be drawn as boxes."""
-    with pytest.raises(InternalError, match="each replicate"):
-        draw_entry("figure-a1", few("figure-a1"), "svg")
-
-
 def test_files_of_a_reproduction(tmp_path: Path) -> None:
     """Rows as CSV and JSON, the figure as SVG and PNG; a line for each row."""
     rows = few("cases-a3")
-    written = write_entry("cases-a3", rows, tmp_path / "reproduce")
+    folder, evidence = tmp_path / "reproduce", found("cases-a3", rows)
+    written = reproductions()["cases-a3"].write(folder, rows, evidence)
     assert {path.name for path in written} == {
         "comparison.csv",
         "comparison.json",

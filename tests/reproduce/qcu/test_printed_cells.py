@@ -9,8 +9,9 @@ import pytest
 
 from curvote.data import raw_files
 from curvote.papers.qcu import curves, studies
-from curvote.papers.qcu.studies import PrintedCurve
+from curvote.papers.rows import Row, select
 from curvote.pipeline.config.project import Project
+from tests.reproduce_rows import entries_of
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get(raw_files.MIRROR),
@@ -24,14 +25,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("project")
 
 
-def row(figure: int, tmp: Path, *cell: object) -> dict[str, float]:
-    """Return the row of a printed cell."""
-    curve = PrintedCurve(*cell)  # type: ignore[arg-type]
-    known = studies.analyze_setting(
-        Project(tmp), curve.model, studies.record_group(curve.records)
-    )
-    found = curves.cell_shares(f"qcu-figure-{figure}", curve, known)
-    return curves.cell_row(curve, studies.printed_values(str(figure))[curve], found)
+def row(figure: int, tmp: Path, *cell: str | float) -> Row:
+    """Return the row of a printed cell: its model, records, mechanism and epsilon."""
+    names = ("learner", "setting", "method", "epsilon")
+    place = dict(zip(names, cell, strict=True))
+    options = dict(entries_of("qcu")[f"qcu-figure-{figure}"].options)
+    options.pop("indicator", None)
+    (line,) = select(studies.printed_curves(options.pop("figure")), **place)
+    records = studies.record_group(line["setting"])
+    known = studies.analyze_setting(Project(tmp), line["learner"], records)
+    return curves.cell_row(line, curves.cell_shares(line, known, **options))
 
 
 def test_the_logistic_model_gives_the_shares_that_were_derived(place: Path) -> None:

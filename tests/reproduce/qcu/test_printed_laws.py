@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.papers.qcu import concentration, laws
-from curvote.papers.qcu.laws import MECHANISMS
+from curvote.papers.qcu import laws
+from curvote.papers.registry import reproductions
 from curvote.papers.rows import select
+from tests.reproduce_rows import comparison
 
+MECHANISMS = list(laws.LOOKS)
 Array = NDArray[np.float64]
 
 N = 10_000
@@ -22,12 +24,11 @@ PLACES = np.linspace(-0.05, 1.05, 23)
 def direct(name: str, x: float, epsilon: float, rng: np.random.Generator) -> Array:
     """Return N kept draws as the paper describes them, by another way."""
     if name in {"pm_01", "sw_01"}:
-        law = laws.paper_law(name, epsilon)
-        assert isinstance(law, laws.Piecewise)
-        start = min(max(x - law.half, 0), 1 - 2 * law.half)
+        high, low, half = laws.window_shape(name, epsilon)
+        start = min(max(x - half, 0), 1 - 2 * half)
         at = rng.random(40 * N)
-        dense = law.high * ((at >= start) & (at <= start + 2 * law.half))
-        kept = rng.random(40 * N) * law.high < np.where(dense > 0, dense, law.low)
+        dense = high * ((at >= start) & (at <= start + 2 * half))
+        kept = rng.random(40 * N) * high < np.where(dense > 0, dense, low)
         return at[kept][:N]
     if name == "exponential":
         weights = np.exp(-epsilon * np.abs(x - np.arange(100) / 100))
@@ -90,7 +91,7 @@ def test_all_outputs_lie_within_the_unit_interval(name: str) -> None:
 
 def test_k_rr_keeps_the_value_itself_on_no_level() -> None:
     """With e^2/(99 + e^2); its own level, where it has one, is no other output."""
-    outputs, masses = laws.KeptRR(2.0).table(VALUES)
+    outputs, masses = laws.rr_table(VALUES, 2.0, 99)
     keep = math.exp(2) / (99 + math.exp(2))
     for i, x in enumerate(VALUES):
         assert masses[i, outputs[i] == x].sum() == pytest.approx(keep)
@@ -116,9 +117,7 @@ def test_every_redraw_counts_as_a_wrong_answer(name: str) -> None:
 
 def test_figure_4_states_what_the_papers_readme_derives() -> None:
     """Epsilon 2, theta .3; the exponential spends half of epsilon as published."""
-    rows = select(
-        concentration.theta_rows("qcu-figure-4"), setting="theta=0.3", epsilon=2.0
-    )
+    rows = select(comparison("qcu-figure-4"), setting="theta=0.3", epsilon=2.0)
     found = {one["method"]: (one["curvote"], one["corrected"]) for one in rows}
     same = {"laplace": 45.12, "pm_01": 85.28, "sw_01": 82.71, "k_rr": 62.75}
     for name, value in same.items():
@@ -128,15 +127,14 @@ def test_figure_4_states_what_the_papers_readme_derives() -> None:
 
 def test_figure_4_where_the_paper_is_wrong_about_pm() -> None:
     """At theta .1 and epsilon 2 the square wave leads, and PM soon after."""
-    said = list(
-        concentration.theta_conclusions(concentration.theta_rows("qcu-figure-4"))
-    )
-    assert "epsilon 2: sw_01 from theta 0.1, pm_01 from theta 0.13" in said[1]
+    entry = reproductions()["qcu-figure-4"]
+    said = list(entry.conclusions(comparison("qcu-figure-4")))
+    assert "epsilon 2: sw_01 from theta 0.1, pm_01 from theta 0.13" in said[2]
 
 
 def test_figure_2_needs_more_than_is_printed() -> None:
     """Laplace 5.365 and not 5.2, PM 1.386 and not 1.8."""
-    rows = select(concentration.example_rows("qcu-figure-2"), quantity="value")
+    rows = select(comparison("qcu-figure-2"), quantity="value")
     found = {one["method"]: (one["published"], one["curvote"]) for one in rows}
     assert found["laplace"] == (5.2, pytest.approx(5.365, abs=5e-4))
     assert found["pm_01"] == (1.8, pytest.approx(1.386, abs=5e-4))

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
 from curvote.data.simulation.records import CIRCLE, CircleParameters
-from curvote.papers.reproduction import Evidence, draw_files
-from curvote.papers.rows import COLUMNS, Row, select
-from curvote.papers.vec import entries, figures
-from curvote.papers.vec.entries import PAPER, REPRODUCTIONS
+from curvote.papers.reproduction import Evidence
+from curvote.papers.rows import Row, published_rows, select
+from curvote.papers.vec import figures
+from tests.reproduce_rows import check_rows, entries_of, evidence, svg
 
+REPRODUCTIONS = entries_of("vec")
+PRINTED = published_rows("vec", "label_ldp_images.csv")
 ENCODERS = ("rr", "lp_2st", "alibi", "vector", "oue", "hadamard", "subset", "auto")
 VALUES = {"labels": 0.8, "majority": 0.1, "bayes": 0.9, "clean": 0.85}
 FIGURES = ("figure-2-vec", "figure-3-vec", "figure-4-vec")
@@ -84,24 +85,24 @@ def row(
     }
 
 
-def figure() -> Evidence:
-    """What figure 2 might have found."""
+def figure(name: str = "figure-2-vec") -> Evidence:
+    """What a figure might have found."""
     grid = {axis: tuple(values) for axis, values in CONFIG["grid"].items()}
-    return Evidence(list(summaries("figure-2-vec", **grid)), pd.DataFrame(), [CONFIG])
+    return evidence(name, summaries(name, **grid), configs=[CONFIG])
 
 
 def table(name: str) -> Evidence:
     """What the pipelines of a table might have found: every printed cell."""
-    levels = sorted({epsilon for _, _, epsilon in figures.printed_accuracies()})
+    levels = sorted({line["epsilon"] for line in PRINTED})
     found = [
         one
         for pipeline in REPRODUCTIONS[name].pipelines
         for one in summaries(pipeline, levels=tuple(levels), learner="cnn")
     ]
-    return Evidence(found, pd.DataFrame(), [{}])
+    return evidence(name, found)
 
 
-def contest() -> Evidence:
+def contest(name: str = "labels-beyond") -> Evidence:
     """What the pipelines of the contest might have found."""
     found: list[Row] = []
     levels = (0.5, 1.0)
@@ -111,14 +112,12 @@ def contest() -> Evidence:
         found += summaries(pipeline, ("auto",), levels, "auto", **axes)
         if pipeline.endswith("imbalanced"):
             found += summaries(pipeline, ("balanced",), levels, "auto")
-    return Evidence(found, pd.DataFrame(), [{}])
+    return evidence(name, found)
 
 
 FOUND = {
     **dict.fromkeys(FIGURES, figure),
-    **{
-        name: lambda name=name: table(name) for name in REPRODUCTIONS if "table" in name
-    },
+    **{name: table for name in REPRODUCTIONS if "table" in name},
     "labels-beyond": contest,
 }
 
@@ -126,27 +125,23 @@ FOUND = {
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_rows_are_complete_drawn_and_told(name: str) -> None:
     """No two share a name, protocols are the known ones, each data set has a panel."""
-    rows: list[Row] = PAPER.function(name, "rows")(name, FOUND[name]())
-    assert all(list(one) == list(COLUMNS) for one in rows)
-    places = [n for n in COLUMNS if n not in ("published", "curvote", "se", "z")]
-    assert len({tuple(one[n] for n in places) for one in rows}) == len(rows)
+    entry = REPRODUCTIONS[name]
+    rows = entry.rows(FOUND[name](name))
+    check_rows(name, rows)
     accuracies = select(rows, quantity="accuracy")
     assert {one["protocol"] for one in accuracies} <= set(figures.LOOKS)
     assert all(one["n_classes"] >= 2 for one in rows)
-    draw = PAPER.function(name, "figure")
-    drawn = draw_files(name, draw, rows, "svg")["svg"].decode()
+    drawn = svg(name, rows)
     for setting in {one["setting"] for one in rows}:
         assert setting in drawn
-    lines, columns = entries.laid_out(name, rows)
-    assert lines
-    assert {column for line in lines for column in line} <= set(columns)
-    assert len(list(entries.agreement(name, rows))) >= 3
+    assert len(list(entry.conclusions(rows))) >= 3
 
 
 def test_a_figure_has_a_column_for_each_number_of_classes() -> None:
     """A baseline stands once, whatever protocols bring it, and needs no learner."""
-    rows = figures.circle_rows("figure-2-vec", figure())
-    _, columns = entries.laid_out("figure-2-vec", rows)
+    entry = REPRODUCTIONS["figure-2-vec"]
+    rows = entry.rows(figure())
+    _, columns = entry.laid_out(rows)
     assert columns[-2:] == ["2 classes", "16 classes"]
     cell = select(rows, quantity="accuracy", setting="2/K", n_classes=16)
     assert [one["protocol"] for one in cell] == [*figures.LOOKS]
@@ -179,10 +174,10 @@ def test_every_printed_number_stands_beside_ours() -> None:
         one
         for name in REPRODUCTIONS
         if "table" in name
-        for one in figures.table_rows(name, table(name))
+        for one in REPRODUCTIONS[name].rows(table(name))
     ]
     said = [one for one in rows if one["published"] is not None]
-    assert len(said) == len(figures.printed_accuracies()) == 70
+    assert len(said) == len(PRINTED) == 70
     place = {"setting": "cifar-10", "protocol": "rr", "epsilon": 1.0}
     assert select(said, **place)[0]["published"] == 60.0
 
@@ -191,12 +186,12 @@ def test_a_printed_cell_that_nobody_ran_is_told() -> None:
     """With its name, where the user has a pipeline of that name."""
     found = [one for one in table("table-3-vec").summaries if one["epsilon"] != 8]
     with pytest.raises(UserError, match=r"cifar-100 at epsilon 8"):
-        figures.table_rows("table-3-vec", Evidence(found, pd.DataFrame(), [{}]))
+        REPRODUCTIONS["table-3-vec"].rows(evidence("table-3-vec", found))
 
 
 def test_what_decides_for_balance_is_a_method_of_auto() -> None:
     """It stands beside what decides for accuracy, where classes are not alike."""
-    rows = figures.beyond_rows("labels-beyond", contest())
+    rows = REPRODUCTIONS["labels-beyond"].rows(contest())
     mine = select(rows, protocol="auto", setting="imbalanced", epsilon=1.0)
     told = [(one["quantity"], one["method"]) for one in mine]
     assert told == [
