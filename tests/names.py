@@ -62,12 +62,10 @@ EXCEPTIONS = {
     "curvote/checks/subject.py:said": "public",
     "curvote/checks/subject.py:shown": "public",
     "curvote/checks/subject.py:given": "public",
-    "curvote/checks/mechanism_subject.py:said": "public",
     "curvote/checks/mechanism_subject.py:shown": "public",
     "curvote/checks/mechanism_subject.py:given": "public",
+    "curvote/audit/message_subject.py:said": "public",
     "curvote/audit/message_subject.py:shown": "public",
-    "curvote/systems/labels/audit.py:said": "public",
-    "curvote/systems/labels/audit.py:shown": "public",
     "curvote/systems/transfer/audit/subject.py:shown": "public",
 }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from curvote.audit.choice import of_task, shipped
     from curvote.audit.message_subject import MessageSubject
     from curvote.audit.plugins import check_dataset, check_learner, check_mechanism
-    from curvote.audit.twins.gallery import gallery
+    from curvote.audit.twins import gallery
     from curvote.audit.verdict import run
     from curvote.checks.subject import Row, Subject
 else:
@@ -34,7 +34,7 @@ else:
             "check_dataset": "plugins",
             "check_learner": "plugins",
             "check_mechanism": "plugins",
-            "gallery": "twins.gallery",
+            "gallery": "twins",
             "of_task": "choice",
             "run": "verdict",
             "shipped": "choice",

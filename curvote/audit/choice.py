@@ -1,13 +1,10 @@
-"""Choice of subjects: shipped mechanisms and messages, a task, the broken twins.
-
-`python -m curvote.audit.choice` writes the known answers anew, for an intended change
-of a sampler; the difference is then read like any other.
-"""
+"""Choice of subjects: shipped mechanisms and messages, a task, the broken twins."""
 
 import fnmatch
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,13 +14,13 @@ import numpy as np
 from curvote.audit import command_release as commands
 from curvote.audit.message_subject import message_subject_of
 from curvote.audit.release import outbox_memo, table_release
-from curvote.audit.twins.gallery import gallery, gallery_names
+from curvote.audit.twins import TWINS, gallery, gallery_names
 from curvote.audit.verdict import SEED, TYPED, Audited, EpsilonSweep, run
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.privacy import Budget
-from curvote.checks import examples, word_checks
-from curvote.checks.mechanism_subject import MechanismSubject, build_subject
-from curvote.checks.subject import BROKEN, Row, SentSubject
+from curvote.checks import examples
+from curvote.checks.mechanism_subject import build_subject
+from curvote.checks.subject import BROKEN, Row, Subject
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import mechanism_class, names
 from curvote.systems.transfer.audit import tables as servers
@@ -48,8 +45,6 @@ MANY_SAMPLES = 5_000
 MESSAGE_SAMPLES = 200_000
 # As many releases of few numbers; of more numbers fewer (`TableSubject`).
 TABLE_SAMPLES = 20_000
-# A twin is caught by as many draws as its fault needs: half noise in a bin, the most.
-TWIN_SAMPLES = 150_000
 QUICK = 30_000
 
 
@@ -74,12 +69,12 @@ def shipped_names() -> list[str]:
     or message at every epsilon that people type.
     """
     drawing, tables = drawing_names(), servers.example_names()
-    released = examples.released_names()
+    releases = product(("outbox", "table"), examples.released_names())
     return [
         *drawing,
         *wide_names(),
         *examples.many_class_names(),
-        *(f"{way}.{name}" for way in ("outbox", "table") for name in released),
+        *map(".".join, releases),
         *commands.command_names(),
         *(f"{LEVELS}.{name}" for name in (*drawing, *tables)),
         *tables,
@@ -93,11 +88,14 @@ def drawing_names() -> list[str]:
 
 def wide_names() -> list[str]:
     """Return ``<mechanism>@<K>``: label mechanisms at other numbers of classes."""
-    return [f"{name}@{n}" for name in names() if _is_of_labels(name) for n in N_CLASSES]
+    return [f"{name}@{n}" for name in label_names() for n in N_CLASSES]
 
 
-def _is_of_labels(name: str) -> bool:
-    return issubclass(mechanism_class(name), LabelMechanism)
+def label_names() -> list[str]:
+    """Return the mechanisms that hide a label."""
+    return [
+        name for name in names() if issubclass(mechanism_class(name), LabelMechanism)
+    ]
 
 
 # What stands for a message's release, by what its name begins with.
@@ -110,36 +108,28 @@ _RELEASES: Mapping[str, Callable[[str, float], Audited]] = {
 
 def shipped(name: str, epsilon: float) -> Audited:
     """Return the subject ``name`` at ``epsilon``, of a small task."""
-    if _base_name(name) in servers.example_names():
-        return choice_table(name, epsilon)
-    if name.startswith(f"{LEVELS}."):
-        what = name.removeprefix(f"{LEVELS}.")
-        of_table = what in servers.example_names()
-        make_subject = partial(choice_table if of_table else drawing_subject, what)
+    way, _, what = name.partition(".")
+    if way == LEVELS:
         levels, most = {"epsilons": len(TYPED)}, Budget(max(TYPED))
-        return EpsilonSweep(name, make_subject, most, levels)
-    make = _RELEASES.get(name.partition(".")[0], drawing_subject)
-    return make(name, epsilon)
+        return EpsilonSweep(name, partial(drawing_subject, what), most, levels)
+    return _RELEASES.get(way, drawing_subject)(name, epsilon)
 
 
-def drawing_subject(name: str, epsilon: float) -> MechanismSubject | SentSubject:
+def drawing_subject(name: str, epsilon: float) -> Subject:
     """Return the mechanism or message ``name``, at ``epsilon``."""
-    if "@" in name and _base_name(name) in names():
-        base, _, n_classes = name.partition("@")
-        return replace(build_subject(base, epsilon, int(n_classes)), name=name)
-    if "." not in name:
-        return build_subject(name, epsilon)
-    return message_subject_of(examples.task_named(name, epsilon))
+    base, _, n_classes = name.partition("@")
+    if base in servers.example_names():
+        return choice_table(name, epsilon)
+    if "." in name:
+        return message_subject_of(examples.task_named(name, epsilon))
+    k = int(n_classes or examples.MORE)
+    return replace(build_subject(base, epsilon, k), name=name)
 
 
 def choice_table(name: str, epsilon: float, delta: float | None = None) -> TableSubject:
     """Return the release ``name`` of a small table; a delta of None is n^-2."""
     task = servers.example_task(name, Level(epsilon, delta))
     return replace(table_subject(task, servers.RECORDS), name=name)
-
-
-def _base_name(name: str) -> str:
-    return name.partition("@")[0]
 
 
 def random_level(name: str, seed: int) -> tuple[str, float]:
@@ -152,15 +142,15 @@ def random_level(name: str, seed: int) -> tuple[str, float]:
     epsilon = float(f"{math.exp(rng.uniform(math.log(0.05), math.log(5))):.3g}")
     if rng.random() < 0.5:
         epsilon = float(rng.choice([e for e in TYPED if e <= MOST_DRAWN]))
-    base = _base_name(name)
-    takes = base in servers.example_names() or name.endswith(f"@{examples.MORE}")
-    takes = takes or (name in names() and _is_of_labels(name))
+    base = name.partition("@")[0]
+    takes_more = base in {*servers.example_names(), *label_names()}
     more = f"{base}@{rng.integers(3, 13)}"
-    try:
-        shipped(more if takes else name, epsilon)
-    except UserError:  # a form of two classes
+    if not takes_more and not name.endswith(f"@{examples.MORE}"):
         return name, epsilon
-    return more if takes else name, epsilon
+    with suppress(UserError):  # a form of two classes
+        shipped(more, epsilon)
+        return more, epsilon
+    return name, epsilon
 
 
 def match_names(patterns: Sequence[str]) -> list[str]:
@@ -193,48 +183,37 @@ def audit_jobs(
     draws, and all mechanisms and messages at one more (`random_level`).
     """
     chosen: list[tuple[Audited, int]] = []
-    explored = {*drawing_names(), *servers.example_names()}
+    tables = servers.example_names()
     for name in match_names(patterns):
-        kind, most = name.partition(".")[0], samples
-        levels: Sequence[float] = ()
+        way, most = name.partition(".")[0], samples
+        levels: Sequence[float] = epsilons or EPSILONS
         far: Sequence[float] = ()
         if name.startswith(BROKEN):
-            chosen.append((gallery(name), min(samples, TWIN_SAMPLES)))
-        elif name in servers.example_names():
+            most = TWINS[name.removeprefix(BROKEN)].samples
+            chosen.append((gallery(name), min(samples, most)))
+            continue
+        if way == LEVELS:
+            levels = [1.0]
+        elif name in tables:
             most = min(samples, TABLE_SAMPLES)
             pairs = product(epsilons or servers.LEVELS, servers.DELTAS)
             chosen += [(choice_table(name, *pair), most) for pair in pairs]
-        elif name.startswith(f"{LEVELS}."):
-            chosen.append((shipped(name, 1.0), samples))
-        elif kind in commands.KINDS:
+            levels = ()
+        elif way in commands.KINDS:
             levels = epsilons or [random_level(name, seed)[1]]
-        elif kind in _RELEASES:
+        elif way in _RELEASES:
             levels = epsilons or [WHOLE_EPSILON]
         elif name in wide_names():
             levels, most = epsilons or (*EPSILONS, *FAR_EPSILONS), WIDE_SAMPLES
         else:
-            levels, far = epsilons or EPSILONS, () if epsilons else FAR_EPSILONS
+            far = () if epsilons else FAR_EPSILONS
             if name in examples.many_class_names():
                 most = MANY_SAMPLES
             elif "." in name:
                 most = MESSAGE_SAMPLES
         chosen += [(shipped(name, e), min(samples, most)) for e in levels]
         chosen += [(shipped(name, e), 0) for e in far]
-        if not epsilons and name in explored:
+        if not epsilons and name in {*drawing_names(), *tables}:
             subject = shipped(*random_level(name, seed))
             chosen.append((subject, min(samples, WIDE_SAMPLES)))
     return chosen
-
-
-def answers_table() -> str:
-    """Return the table of the current answers at audited levels."""
-    levels = (*EPSILONS, *FAR_EPSILONS)
-    rows = [["name", *map(repr, levels)]]
-    for name in drawing_names():
-        subjects = (drawing_subject(name, epsilon) for epsilon in levels)
-        rows.append([name, *map(word_checks.answer_digest, subjects)])
-    return "".join(",".join(row) + "\n" for row in rows)
-
-
-if __name__ == "__main__":
-    word_checks.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from abc import abstractmethod
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from io import StringIO
@@ -51,8 +51,6 @@ Invited = Sequence[Invitation]
 Envelopes = Mapping[str, bytes]
 # The name and the content of a file, by the option that takes it.
 Files = dict[str, tuple[str, str]]
-# A fault of `curvote.audit.twins.releases`, by its name, and a seed.
-Plant = tuple[str, int]
 # Why a command refuses, and how it is brought to that (`CommandRelease.calls`).
 Refusals = Mapping[str, Mapping[str, Any]]
 REFUSALS: Refusals = {
@@ -65,9 +63,9 @@ OF_TABLES = {"a form with another class": {"more": ("another",)}}
 class CommandHarness:
     """A child process that runs the command for each request."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "curvote.audit.command_harness") -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "curvote.audit.command_harness"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -91,23 +89,16 @@ class CommandHarness:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CommandRelease(Release):
-    """Envelopes in an outbox, made by ``command`` from files on a disk.
-
-    ``plant`` returns the fault that is planted in the command's process for these
-    people, by its name, and a seed: None in what is shipped.
-    """
+    """Envelopes in an outbox, made by ``command`` from files on a disk."""
 
     command: str
-    plant: Callable[[CommandRelease, People], Plant] | None = None
 
     shuffled: ClassVar[bool] = False
 
     @property
     def refusals(self) -> Refusals:
         """The reasons of refusals, and the calls that cause them; a form's, too."""
-        if self.form(self.task.classes) is None:
-            return REFUSALS
-        return {**REFUSALS, **OF_TABLES}
+        return {**REFUSALS, **(OF_TABLES if self.form(self.task.classes) else {})}
 
     @abstractmethod
     def invitations_for(self, people: People) -> list[Invitation]:
@@ -117,18 +108,26 @@ class CommandRelease(Release):
     def files(self, people: People, invited: Invited) -> Files:
         """Return the command's input files, by option."""
 
-    def options(self, people: People) -> dict[str, str]:
-        """Return the command's other options: by default none."""
-        del people
-        return {}
+    @property
+    def is_alone(self) -> bool:
+        """Whether one person answers about one record, without a table."""
+        return max(self.sizes) == 1
 
-    @cached_property
-    def _start_harness(self) -> CommandHarness:
-        harness = CommandHarness()
-        # Modules that keep a copy of what they import must not keep the tape.
-        people = self.people(self.sizes[0], np.random.default_rng(0))
-        self._calls(harness, [people], [Tape()])
-        return harness
+    def options(self, people: People) -> dict[str, str]:
+        """Return the label of whoever answers alone."""
+        if not self.is_alone:
+            return {}
+        return {"label": self.task.classes[int(people.labels[0])]}
+
+    def harness(self) -> CommandHarness:
+        """Return the process in which the command is called."""
+        return CommandHarness()
+
+    def call(self, people: People, **request: Any) -> Json:
+        """Return what the command does when it is called for these people."""
+        del people
+        answer: Json = vars(self)["_harness"](**request)
+        return answer
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
         """Release once, as a first-time owner."""
@@ -140,14 +139,7 @@ class CommandRelease(Release):
         return [self.calls([people], [Tape()], child=child)[0] for child in family]
 
     def calls(
-        self, people: Sequence[People], tapes: Sequence[Tape], **how: Any
-    ) -> list[ReleaseOutcome]:
-        """Return the outcome of each of several calls of one owner."""
-        return self._calls(self._start_harness, people, tapes, **how)
-
-    def _calls(
         self,
-        harness: CommandHarness,
         people: Sequence[People],
         tapes: Sequence[Tape],
         *,
@@ -158,16 +150,24 @@ class CommandRelease(Release):
         more: Sequence[str] = (),
         anew: bool = False,
     ) -> list[ReleaseOutcome]:
+        """Return the outcome of each of several calls of one owner.
+
+        ``share`` of the budget is the cap, a ``stranger`` is invited to another task,
+        the form has ``more`` classes; ``anew`` asks for a release each time.
+        """
+        if "_harness" not in vars(self):
+            vars(self)["_harness"] = self.harness()
+            # Modules that keep a copy of what they import must not keep the tape.
+            first = self.people(self.sizes[0], np.random.default_rng(0))
+            self.calls([first], [Tape()])
         outcomes: list[ReleaseOutcome] = []
         with TemporaryDirectory() as name:
             folder = Path(name)
-            class_names = [*self.task.classes, *more]
-            n = len(people[0])
-            budget = self.task.cost(n)
+            budget = self.task.cost(len(people[0]))
             cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
             with Ledger(folder / "ledger.sqlite") as ledger:
                 ledger.set_cap(POPULATION, cap)
-                if form := self.form(class_names):
+                if form := self.form([*self.task.classes, *more]):
                     store_form(ledger, form)
             invited = self.invitations_for(people[0])
             if stranger:
@@ -184,18 +184,17 @@ class CommandRelease(Release):
                     (folder / file_name).write_text(text, encoding="utf-8")
                 options = {k: str(folder / file) for k, (file, _) in files.items()}
                 options |= self.options(those)
-                options |= {"ledger": str(folder / "ledger.sqlite")}
-                options |= {"outbox": str(folder / outbox)}
-                option_words = [f"--{name}={value}" for name, value in options.items()]
-                planted = self.plant(self, those) if self.plant else None
-                heard = harness(
+                options["ledger"] = str(folder / "ledger.sqlite")
+                options["outbox"] = str(folder / outbox)
+                option_words = [f"--{key}={value}" for key, value in options.items()]
+                heard = self.call(
+                    those,
                     argv=["client", self.command, "--yes", *option_words, *words],
                     folder=name,
                     seed=tape.seed,
                     word=tape.word,
                     world=world,
                     child=child,
-                    planted=planted,
                 )
                 outcomes.append(self._read_outcome(heard, folder, invited, outbox))
         return outcomes
@@ -243,16 +242,16 @@ class CommandRelease(Release):
         return {name: np.array([m[name] for m in messages]) for name in messages[0]}
 
     def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
-        """Return the output that may not tell records apart.
+        """Return the output that may not tell records apart: bystanders read it.
 
-        Nothing here: who holds a table is told about it.
+        Nothing of whoever holds a table, and is told about it.
         """
-        del heard, folder, envelopes
-        return {}
+        return normalized_output(heard, folder, envelopes) if self.is_alone else {}
 
     def close(self) -> None:
         """End the process that made the calls."""
-        self._start_harness.close()
+        if harness := vars(self).pop("_harness", None):
+            harness.close()
 
 
 def _value_shape(value: Any) -> str:
@@ -339,14 +338,6 @@ class PersonRelease(CommandRelease):
         curve = "\n".join(repr(float(value)) for value in people.curves[0])
         return {"curve": ("curve.csv", curve), "invitation": _single(invited)}
 
-    def options(self, people: People) -> dict[str, str]:
-        """Return the label option."""
-        return {"label": self.task.classes[int(people.labels[0])]}
-
-    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
-        """Return the whole output, which bystanders may read."""
-        return normalized_output(heard, folder, envelopes)
-
 
 class LabelRelease(CommandRelease):
     """The code of one's own label, or of each of a registry: `client label`."""
@@ -369,33 +360,21 @@ class LabelRelease(CommandRelease):
         """Return the invitations of the people's records."""
         return [self._invitations[record] for record in people.judge]
 
-    @property
-    def _is_registry(self) -> bool:
-        return max(self.sizes) > 1
-
     def form(self, classes: Sequence[str]) -> Form | None:
         """Return the form of a registry's table."""
-        form = Form(id=RECORD, label="label", classes=tuple(classes))
-        return form if self._is_registry else None
+        if self.is_alone:
+            return None
+        return Form(id=RECORD, label="label", classes=tuple(classes))
 
     def files(self, people: People, invited: Invited) -> Files:
         """Return the invitation, or a table of labels and invitations."""
-        if not self._is_registry:
+        if self.is_alone:
             return {"invitation": _single(invited)}
-        classes = self.task.classes
         named = zip(invited, people.labels, strict=True)
-        rows = [[invitation.record, classes[int(at)]] for invitation, at in named]
-        lines = "".join(
-            json.dumps(invitation.to_json()) + "\n" for invitation in invited
-        )
+        rows = [[i.record, self.task.classes[int(at)]] for i, at in named]
+        lines = "".join(json.dumps(i.to_json()) + "\n" for i in invited)
         table = _csv_text([RECORD, "label"], rows)
         return {"table": ("t.csv", table), "invitations": ("i.jsonl", lines)}
-
-    def options(self, people: People) -> dict[str, str]:
-        """Return the label option for one's own record."""
-        if self._is_registry:
-            return {}
-        return {"label": self.task.classes[int(people.labels[0])]}
 
     def client_data(self, people: People) -> ClientData:
         """Return the labels alone: features are public."""
@@ -430,12 +409,10 @@ class LabelRelease(CommandRelease):
 
     def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
         """Return the numbers of words, and for one label all output."""
-        requests = {"requests": [len(answer) // 2 for answer in heard["asked"]]}
+        output = super().visible_output(heard, folder, envelopes)
         if self.message.noise(self.task).name == "subset_selection":
-            requests = {}  # which rejects, by words alone
-        if self._is_registry:
-            return requests
-        return requests | normalized_output(heard, folder, envelopes)
+            return output  # which rejects, by words alone
+        return {"requests": [len(answer) // 2 for answer in heard["asked"]], **output}
 
 
 class HospitalRelease(CommandRelease):
@@ -465,11 +442,9 @@ class HospitalRelease(CommandRelease):
     def files(self, people: People, invited: Invited) -> Files:
         """Return the table, and the invitation."""
         header = [*(feature.name for feature in self.task.features), "label", "person"]
-        records = enumerate(zip(people.curves, people.labels, strict=True))
-        rows = [
-            [*map(repr, map(float, values)), self.task.classes[int(at)], f"p{i}"]
-            for i, (values, at) in records
-        ]
+        labels = [self.task.classes[int(at)] for at in people.labels]
+        records = enumerate(zip(people.curves.tolist(), labels, strict=True))
+        rows = [[*map(repr, values), label, f"p{i}"] for i, (values, label) in records]
         table = ("t.csv", _csv_text(header, rows))
         return {"table": table, "invitation": _single(invited)}
 
@@ -534,12 +509,16 @@ def command_names() -> list[str]:
     `client report` and `client vote` are `client answer` under other names: one
     protocol each.
     """
-    every = [f"client.{name}" for name in examples.released_names()]
-    every += ["client_report.mrma.report", "client_vote.mrma.vote"]
-    labels = [f"labels.code@{k}" for k in (2, examples.MORE, 100)]
-    every += [f"client_label.{name}".removesuffix("@2") for name in labels]
-    every += [f"client_labels.{name}".removesuffix("@2") for name in labels]
-    return [*every, *(f"client_release.{name}" for name in tables.example_names())]
+    codes = ["labels.code", *(f"labels.code@{k}" for k in (examples.MORE, 100))]
+    messages = {
+        "client": examples.released_names(),
+        "client_report": ["mrma.report"],
+        "client_vote": ["mrma.vote"],
+        "client_label": codes,
+        "client_labels": codes,
+        "client_release": tables.example_names(),
+    }
+    return [f"{way}.{name}" for way, names in messages.items() for name in names]
 
 
 def command_release(name: str, epsilon: float) -> CommandRelease:
@@ -548,10 +527,8 @@ def command_release(name: str, epsilon: float) -> CommandRelease:
     kind, command, sizes = KINDS[way]
     if kind is HospitalRelease:
         task: Any = tables.example_task(what, Level(epsilon))
-        budget = task.cost(sizes[-1])
     else:
         task = examples.task_named(what, epsilon)
-        budget = Budget(task.epsilon)
     params = {"command": command, "sizes": sizes}
-    facts = task, message_of(task), name, params, budget, sizes
+    facts = task, message_of(task), name, params, task.cost(sizes[-1]), sizes
     return kind(*facts, ordered=True, runs=RUNS, command=command)

@@ -15,8 +15,8 @@ from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import examples, loss_checks, residuals
-from curvote.checks.subject import Finding, OddInput, RecordSubject, SentSubject
-from curvote.checks.word_checks import thresholds
+from curvote.checks.residuals import output_residuals
+from curvote.checks.subject import Findings, OddInput, Rng, SentSubject
 from curvote.client.report import Reporter
 from curvote.curves.direction import Whitening, class_codes
 from curvote.mechanisms.factory import make
@@ -33,17 +33,18 @@ from curvote.systems.references.messages import response_for
 from curvote.systems.transfer.audit.subject import table_subject
 from curvote.wire.task import Task
 
+# Residuals of the parts of messages, (n, k) each; None: a law without such a form.
+Parts = Iterator[FloatArray | None]
+
 
 def residuals_of_message(
-    task: Task,
-    message: Message,
-    data: ClientData,
-    columns: Columns,
-    rng: np.random.Generator,
+    task: Task, message: Message, data: ClientData, columns: Columns, rng: Rng
 ) -> FloatArray | None:
     """Return residuals (n, k) of messages, None for another form."""
     form = _FORMS.get(" ".join(sorted(message.payload.model_fields)))
-    return None if form is None else form(task, data, columns, rng)
+    parts = [] if form is None else list(form(task, data, columns, rng))
+    present = [part for part in parts if part is not None]
+    return np.hstack(present) if parts and len(present) == len(parts) else None
 
 
 def answering_data(task: Task, data: ClientData, columns: Columns) -> ClientData:
@@ -58,44 +59,32 @@ def answering_data(task: Task, data: ClientData, columns: Columns) -> ClientData
     return replace(data, labels=(replies > 0).astype(np.int64))
 
 
-def _report_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    """Return residuals of numbers, label and question of reports."""
+def _report_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
+    """Yield residuals of numbers, label and question of reports."""
     reporter, truth = Reporter.for_task(task), answering_data(task, data, columns).signs
     features, z, out = reporter.features, data.z, columns["z"]
     if features.low == 0:
         z = (z + 1) / 2
     if features.unit_scale:
         out = (out + 1) / 2
-    numbers = residuals.output_residuals(features, z, out, rng)
-    bit = _truth_residuals(reporter.label, truth, columns["label"], rng)
-    if numbers is None or bit is None:
-        return None
-    parts = [numbers, bit]
+    yield output_residuals(features, z, out, rng)
+    yield _truth_residuals(reporter.label, truth, columns["label"], rng)
     if "question" in columns:
-        count, at = len(one_against_rest_code(len(task.classes))), columns["question"]
-        uniforms = residuals.uniform_between(at / count, (at + 1) / count, rng)
-        parts.append(uniforms[:, None])
-    return np.hstack(parts)
+        count = len(one_against_rest_code(len(task.classes)))
+        yield _question_residuals(columns["question"], count, rng)
 
 
-def _label_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    label_codes = columns["label"]
-    noised = response_for(len(task.classes))
-    mechanism = noised.make_mechanism(epsilon=task.epsilon)
-    truth = noised.encode(data.labels)
+def _label_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
+    response = response_for(len(task.classes))
+    mechanism = response.make_mechanism(epsilon=task.epsilon)
+    truth, labels = response.encode(data.labels), columns["label"]
     if isinstance(mechanism, BinaryRR):
-        return _truth_residuals(mechanism, truth, label_codes, rng)
-    labels = truth.astype(np.float64)
-    return residuals.output_residuals(mechanism, labels, label_codes, rng)
+        yield _truth_residuals(mechanism, truth, labels, rng)
+    else:
+        yield output_residuals(mechanism, truth.astype(np.float64), labels, rng)
 
 
-def _vote_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
+def _vote_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
     answer_signs = np.where(columns["positive"], 1.0, -1.0)
     # The candidate is right for the client, than it is for one of some other class.
     yes = np.ones(len(data.z), dtype=bool)
@@ -105,25 +94,19 @@ def _vote_residuals(
     ratio = partial(message_of(task).log_ratio, task, data)
     loss = np.max([ratio(other, votes) for other in other_data], axis=0)
     right, mechanism = np.where(loss > 0, 1.0, -1.0), BinaryRR(epsilon=task.epsilon)
-    return _truth_residuals(mechanism, right, answer_signs, rng)
+    yield _truth_residuals(mechanism, right, answer_signs, rng)
 
 
-def _answer_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    """Return residuals of the answer and of the question."""
-    count, question = len(task.params["threshold"]), columns["question"]
+def _answer_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
+    """Yield residuals of the answer and of the question."""
+    question = columns["question"]
     truth = cells.true_answers(task, data, question).astype(np.float64)
     mechanism = cells.answer_mechanism(task)
-    word = residuals.output_residuals(mechanism, truth, columns["answer"], rng)
-    ends = question / count, (question + 1) / count
-    question_uniforms = residuals.uniform_between(*ends, rng)
-    return None if word is None else np.column_stack([word, question_uniforms])
+    yield output_residuals(mechanism, truth, columns["answer"], rng)
+    yield _question_residuals(question, len(task.params["threshold"]), rng)
 
 
-def _direction_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
+def _direction_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
     k = len(task.classes)
     encoder, z = directions_from_params(task.encoding.d, task.params, k), data.z
     if "matrix" in task.params:
@@ -131,75 +114,70 @@ def _direction_residuals(
         encoder, z = encoder.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
     mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
     vectors = encoder.vectors(z, class_codes(data.labels, k))
-    return residuals.output_residuals(mechanism, vectors, columns["direction"], rng)
+    yield output_residuals(mechanism, vectors, columns["direction"], rng)
 
 
-def _named_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
+def _named_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
     encoder, k = directions_from_params(task.encoding.d, task.params), len(task.classes)
     mechanism = OneOf(epsilon=task.epsilon, d=k * encoder.size, n_classes=k)
     u = encoder.vectors(data.z, np.ones(len(data.z)))
     turns = (columns["named"] - data.labels.astype(np.int64)) % k
     scaled = columns["direction"] * mechanism.m
-    return residuals.cap_residuals(mechanism, u, scaled, turns, rng)
+    yield residuals.cap_residuals(mechanism, u, scaled, turns, rng)
 
 
-def _gradient_residuals(
-    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
+def _gradient_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
     encoder, n_classes = task_gradients(task), len(task.classes)
     vectors = encoder.vectors(data.z, class_codes(data.labels, n_classes))
     mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
-    return residuals.output_residuals(mechanism, vectors, columns["gradient"], rng)
+    yield output_residuals(mechanism, vectors, columns["gradient"], rng)
 
 
-def _code_residuals(
-    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    """Return residuals of codes, by a mechanism built from the task."""
+def _code_parts(task: Any, data: ClientData, columns: Columns, rng: Rng) -> Parts:
+    """Yield residuals of codes, by a mechanism built from the task."""
     options = {"n_classes": len(task.classes), **task.params}
     mechanism: Any = make(task.encoder, epsilon=task.epsilon, **options)
     noised = np.asarray(columns["code"]).astype(mechanism.dtype)
-    return residuals.output_residuals(mechanism, data.labels, noised, rng)
+    yield output_residuals(mechanism, data.labels, noised, rng)
 
 
-def _sum_residuals(
-    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    """Return residuals of noise on one table's sums."""
+def _sum_parts(task: Any, data: ClientData, columns: Columns, rng: Rng) -> Parts:
+    """Yield residuals of noise on one table's sums."""
     message: Any = message_of(task)
     sigma = message.noise(task, len(data.z)).sigma
     noise = columns["values"] - message.sums(task, data)
-    return residuals.noise_uniforms(noise, np.array([[sigma]]), rng)
+    yield residuals.noise_uniforms(noise, np.array([[sigma]]), rng)
+
+
+def _question_residuals(question: NDArray[Any], count: int, rng: Rng) -> FloatArray:
+    """Return residuals (n, 1) of one of ``count`` questions, as likely each."""
+    ends = question / count, (question + 1) / count
+    return residuals.uniform_between(*ends, rng)[:, None]
 
 
 def _truth_residuals(
-    mechanism: BinaryRR,
-    truth: NDArray[Any],
-    reported: NDArray[Any],
-    rng: np.random.Generator,
+    mechanism: BinaryRR, truth: NDArray[Any], reported: NDArray[Any], rng: Rng
 ) -> FloatArray | None:
     """Return residuals of whether the truth was reported.
 
     So bits without noise lie on one side, and few of them, of both kinds, are seen.
     """
     ones, truthful = np.ones(len(truth)), reported.astype(np.float64) * truth
-    return residuals.output_residuals(mechanism, ones, truthful, rng)
+    return output_residuals(mechanism, ones, truthful, rng)
 
 
 # By the names of a payload's fields.
-_FORMS: Mapping[str, Callable[..., FloatArray | None]] = {
-    "label z": _report_residuals,
-    "label question z": _report_residuals,
-    "direction": _direction_residuals,
-    "direction named": _named_residuals,
-    "gradient": _gradient_residuals,
-    "learner positive": _vote_residuals,
-    "answer question": _answer_residuals,
-    "label": _label_residuals,
-    "code record": _code_residuals,
-    "n server values": _sum_residuals,
+_FORMS: Mapping[str, Callable[..., Parts]] = {
+    "label z": _report_parts,
+    "label question z": _report_parts,
+    "direction": _direction_parts,
+    "direction named": _named_parts,
+    "gradient": _gradient_parts,
+    "learner positive": _vote_parts,
+    "answer question": _answer_parts,
+    "label": _label_parts,
+    "code record": _code_parts,
+    "n server values": _sum_parts,
 }
 
 
@@ -213,18 +191,13 @@ ALPHA = 1e-9
 SLACK = Fraction(1, 1 << 20)
 
 
-def check_split(task: Task, message: Message) -> Finding:
+def split_faults(task: Task, message: Message) -> Iterator[str]:
     """Add up the losses of label and numbers, and draw at each share.
 
     Nothing where the message is one vector or one bit: then nothing is split.
     """
-    if set(message.payload.model_fields) >= {"z", "label"}:
-        for fault in _split_faults(task, message):
-            return Finding("split", fault)
-    return Finding("split")
-
-
-def _split_faults(task: Task, message: Message) -> Iterator[str]:
+    if not set(message.payload.model_fields) >= {"z", "label"}:
+        return
     for share in SHARES:
         for fault in _share_faults(task, message, share):
             yield f"label_share {share}: {fault}"
@@ -282,14 +255,14 @@ OTHERS_CLIENTS = 400
 RUNS = 5
 
 
-def check_others(subject: SentSubject) -> Finding:
+def check_others(subject: SentSubject) -> str | None:
     """Draw for clients of whom every second record is replaced.
 
     Nothing is compared where candidates are rejected: there one client's record says
     which words the next ones get.
     """
     if subject.rejects:
-        return Finding("others")
+        return None
     moved, stay = 0, np.arange(OTHERS_CLIENTS) % 2 == 0
     for seed in range(RUNS):
         data: ClientData = subject.many(OTHERS_CLIENTS, np.random.default_rng(seed))
@@ -303,11 +276,11 @@ def check_others(subject: SentSubject) -> Finding:
         moved += int((before != after).any(axis=1).sum())
     of = RUNS * OTHERS_CLIENTS // 2
     why = f"{moved} of {of} messages moved with the records of others"
-    return Finding("others", why if moved else None)
+    return why if moved else None
 
 
 @dataclass(frozen=True, eq=False)
-class MessageSubject(RecordSubject):
+class MessageSubject(SentSubject):
     """The message about a client's own record.
 
     Inputs are opposite corners of [-1, 1]^d with opposite labels, records that differ
@@ -315,26 +288,32 @@ class MessageSubject(RecordSubject):
     """
 
     @property
-    def deciding(self) -> tuple[int, ...]:
-        """The thresholds of the message's mechanism or parts."""
+    def mechanism(self) -> Any:
+        """The message's mechanism, or the reporter with its parts."""
         fields = set(self.message.payload.model_fields)
         if fields >= {"z", "label"}:
-            return thresholds(Reporter.for_task(self.task))
+            return Reporter.for_task(self.task)
         if fields == {"question", "answer"}:
-            return thresholds(cells.answer_mechanism(self.task))
-        label_response = response_for(len(self.task.classes))
-        return thresholds(label_response.make_mechanism(epsilon=self.task.epsilon))
+            return cells.answer_mechanism(self.task)
+        response = response_for(len(self.task.classes))
+        return response.make_mechanism(epsilon=self.task.epsilon)
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The parameters: no pair of labels alone is the worst."""
+        return self.params
 
     @property
     def rejects(self) -> bool:
         """Whether candidate directions are drawn until one fits."""
         return self.task.mechanism in {"privunit", "one_of", "joint_box"}
 
-    def own_checks(self) -> list[Finding]:
+    def own_checks(self) -> Findings:
         """Check the splits of the budget, and others' influence."""
-        return [check_split(self.task, self.message), check_others(self)]
+        split = next(split_faults(self.task, self.message), None)
+        return {"split": split, "others": check_others(self)}
 
-    def inputs(self, rng: np.random.Generator) -> list[ClientData]:
+    def inputs(self, rng: Rng) -> list[ClientData]:
         """Return corners first, then neighbours and a random record."""
         d = self.task.encoding.d
         corner = np.ones(d)
@@ -353,7 +332,7 @@ class MessageSubject(RecordSubject):
         judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
         return ClientData(z[None], z[None], np.array([label]), judge)
 
-    def many(self, n: int, rng: np.random.Generator) -> ClientData:
+    def many(self, n: int, rng: Rng) -> ClientData:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
         z = residuals.test_values((n, self.task.encoding.d), rng)
         which = (rng.random(n) * len(self._labels)).astype(np.int64)
@@ -367,7 +346,7 @@ class MessageSubject(RecordSubject):
         return np.column_stack([many.z, many.labels])
 
     def residuals(
-        self, many: ClientData, outputs: Columns, rng: np.random.Generator
+        self, many: ClientData, outputs: Columns, rng: Rng
     ) -> FloatArray | None:
         """Return messages with the inputs taken out."""
         return residuals_of_message(self.task, self.message, many, outputs, rng)
@@ -405,12 +384,6 @@ def message_subject_of(task: Any) -> SentSubject:
         return table_subject(task)
     if message.per_record:
         return label_subject(task)
-    return record_subject_of(task)
-
-
-def record_subject_of(task: Task) -> MessageSubject:
-    """Return a message about one record as a subject."""
-    message = message_of(task)
     params = {"d": task.encoding.d, "mechanism": task.mechanism, **task.params}
     name = examples.message_name(task.protocol, message.name, len(task.classes))
     return MessageSubject(task, message, name, params, task.budget)

@@ -4,7 +4,7 @@ And what the message draws from the words that were given, to be compared with i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,6 @@ from curvote.chain import stage as stages
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import CLIENT_BLOCK, Columns, Place
 from curvote.checks import examples, word_checks
-from curvote.checks.subject import Finding
 from curvote.ledger import account, session
 from curvote.ledger.register import open_books
 from curvote.messages import message as messages
@@ -202,7 +201,7 @@ class TableRelease(Release):
         sizes = self._role_sizes(len(people))
         stage = next(s for s in declared if s.message == self.message.name)
         functions = stages.stage_functions(stage.module)
-        source = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
+        source: Any = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
         params = {
             "protocol": self.task.protocol,
             "message": self.message.name,
@@ -284,39 +283,19 @@ class _PeopleSource:
         curves = np.zeros((count, people.curves.shape[1]))
         labels = np.zeros(count, dtype=np.int64)
         curves[rows], labels[rows] = people.curves, people.labels
-        ids = np.array([f"client {i}" for i in range(count)])
-        self._columns = {"client_id": ids, "label": labels, "curve": curves}
-        self.metadata: dict[str, Any] = {}
-
-    def columns(
-        self, table: str, place: Place, only: Sequence[str] | None = None
-    ) -> Columns:
-        """Return the columns of all clients."""
-        del table, place
-        return {n: v for n, v in self._columns.items() if only is None or n in only}
+        self._columns = {"label": labels, "curve": curves}
 
     def count(self, table: str, place: Place) -> int:
         """Return how many shards the clients are."""
         return -(-len(self._columns["label"]) // CLIENT_BLOCK)
 
     def shard(
-        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+        self, table: str, place: Place, number: int, only: Sequence[str]
     ) -> Columns:
-        """Return the clients of one shard."""
-        start = number * CLIENT_BLOCK
-        part = slice(start, start + CLIENT_BLOCK)
-        return {n: v[part] for n, v in self.columns(table, place, only).items()}
-
-    def shards(
-        self, table: str, place: Place, only: Sequence[str] | None = None
-    ) -> Iterator[Columns]:
-        """Yield the clients of each shard."""
-        for number in range(self.count(table, place)):
-            yield self.shard(table, place, number, only)
-
-    def pieces(self, table: str) -> Iterator[Columns]:
-        """Yield the clients."""
-        yield self._columns
+        """Return the named columns of the clients of one shard."""
+        del table, place
+        part = slice(number * CLIENT_BLOCK, (number + 1) * CLIENT_BLOCK)
+        return {n: v[part] for n, v in self._columns.items() if n in only}
 
 
 def table_release(name: str, epsilon: float) -> TableRelease:
@@ -346,7 +325,7 @@ class Memo:
 
 def check_reruns(
     release: Callable[[], NDArray[np.float64]], truth: FloatArray, budget: Budget
-) -> Finding:
+) -> str | None:
     """Release one record 1,000 times: k different outputs cost k budgets.
 
     ``release`` returns what leaves the client as an array of ``truth``'s shape; how
@@ -355,15 +334,14 @@ def check_reruns(
     outputs = np.stack([np.asarray(release(), dtype=float) for _ in range(CALLS)])
     distinct = len(np.unique(outputs.reshape(CALLS, -1), axis=0))
     if distinct == 1:
-        return Finding("reruns")
+        return None
     noise = float(np.abs(outputs[0] - truth).max())
     mean = float(np.abs(outputs.mean(axis=0) - truth).max())
-    why = (
+    return (
         f"{distinct} different outputs in {CALLS} runs spend at least"
         f" epsilon {distinct * budget.epsilon:g}, not {budget.epsilon:g}: one output is"
         f" {noise:.3g} from the truth, their mean {mean:.3g}"
     )
-    return Finding("reruns", why)
 
 
 # The example's curve, on the grid of 30 points.

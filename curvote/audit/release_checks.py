@@ -15,7 +15,6 @@ from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks.residuals import check_lags, uniformity_gap
-from curvote.checks.subject import Finding
 from curvote.checks.word_checks import Tape
 from curvote.mechanisms.randomized_response import BinaryRR
 
@@ -139,16 +138,13 @@ PUBLIC = {"record", "server", "n", "learner", "question"}
 BITS = {"label", "learner", "positive", "none other"}
 
 
-def check_release(release: Release, samples: int, seed: int) -> list[Finding]:
-    """Return the finding of each check; without ``samples`` only those of one draw."""
-    checks = named_checks(release, samples)
-    return [Finding(name, check(release, seed)) for name, check in checks.items()]
-
-
 def named_checks(
     release: Release, samples: int
 ) -> dict[str, Callable[[Any, int], str | None]]:
-    """Return the checks of a release by the names that the audit prints."""
+    """Return the checks of a release by the names that the audit prints.
+
+    Without ``samples`` only those of one draw.
+    """
     checks: dict[str, Callable[[Any, int], str | None]] = {}
     if isinstance(release, CommandRelease):
         checks |= {"envelope": check_envelope, "again": check_repetition}
@@ -344,7 +340,7 @@ def check_payload(release: Release, seed: int) -> str | None:
             every = np.concatenate(parts)
             why = uniformity_gap(every, ALPHA)
             if is_large:
-                why = why or check_lags(every).why
+                why = why or check_lags(every)
             if why:
                 return f"{n} clients: {why}"
     return None

@@ -17,7 +17,7 @@ from curvote.audit.release import Memo, Release, check_reruns
 from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import Budget
 from curvote.checks import loss_checks, residuals, word_checks
-from curvote.checks.subject import BROKEN, Finding, Loss, Row, Subject, ratio_text
+from curvote.checks.subject import BROKEN, Findings, Loss, Row, Subject, ratio_text
 
 # Round numbers, and ln 2 and ln 3: what documentation and papers name.
 TYPED: tuple[float, ...] = (
@@ -40,25 +40,22 @@ class EpsilonSweep:
     params: Mapping[str, Any]
 
 
-def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> list[Finding]:
+def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> Findings:
     """Compare draws and loss with the declared law at each epsilon."""
-    findings = {"exact": Finding("exact"), "levels": Finding("levels")}
+    findings: Findings = {"exact": None, "levels": None}
     for epsilon in TYPED:
-        level_subject = subject.make_subject(epsilon)
-        checks = [loss_checks.check_declared_loss(level_subject, level_subject.loss())]
+        level = subject.make_subject(epsilon)
+        checks = {"exact": loss_checks.check_declared_loss(level, level.loss())}
         if samples:
             rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
-            many = level_subject.many(CLIENTS if level_subject.batched else TABLES, rng)
-            outputs = level_subject.send(many, entropy)
-            drawn_residuals = level_subject.residuals(many, outputs, rng)
+            many = level.many(CLIENTS if level.batched else TABLES, rng)
+            drawn_residuals = level.residuals(many, level.send(many, entropy), rng)
             if drawn_residuals is not None:
-                why = residuals.uniformity_gap(drawn_residuals, SWEEP_ALPHA)
-                checks.append(Finding("levels", why))
-        for finding in checks:
-            if finding.why:
-                why = f"at {epsilon:g}: {finding.why}"
-                findings[finding.check] = Finding(finding.check, why)
-    return [*findings.values()]
+                gap = residuals.uniformity_gap(drawn_residuals, SWEEP_ALPHA)
+                checks["levels"] = gap
+        faults = {name: why for name, why in checks.items() if why}
+        findings |= {name: f"at {epsilon:g}: {why}" for name, why in faults.items()}
+    return findings
 
 
 SEED = 20240801
@@ -75,7 +72,7 @@ Audited = Subject | Memo | Release | EpsilonSweep
 
 
 class _Evidence(NamedTuple):
-    findings: list[Finding]
+    findings: Findings
     bound: float | None = None
     loss: Loss | None = None
 
@@ -105,19 +102,20 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
     if isinstance(subject, EpsilonSweep):
         evidence = _Evidence(check_sweep(subject, samples, seed))
     elif isinstance(subject, Memo):
-        release = subject.release(seed)
-        finding = check_reruns(release, subject.truth, subject.budget)
-        evidence = _Evidence([finding])
+        why = check_reruns(subject.release(seed), subject.truth, subject.budget)
+        evidence = _Evidence({"reruns": why})
     elif isinstance(subject, Release):
         with closing(subject):
-            evidence = _Evidence(release_checks.check_release(subject, samples, seed))
+            checks = release_checks.named_checks(subject, samples).items()
+            faults = {name: check(subject, seed) for name, check in checks}
+        evidence = _Evidence(faults)
     else:
         evidence = _examine_subject(subject, samples, seed)
-    caught = tuple(f.check for f in evidence.findings if f.why is not None)
+    findings, bound, loss = evidence
+    caught = tuple(name for name, why in findings.items() if why is not None)
     verdicts = ("caught", "missed")
     if not subject.name.startswith(BROKEN):
         verdicts = ("violated", "pass")
-    loss = evidence.loss
     return Row(
         mechanism=subject.name,
         params=subject.said if isinstance(subject, Subject) else subject.params,
@@ -125,10 +123,10 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
         delta=subject.budget.delta,
         exact=loss.log if loss else None,
         exact_ratio=ratio_text(loss.ratio) if loss else None,
-        lower_bound=evidence.bound,
-        confidence=None if evidence.bound is None else CONFIDENCE,
+        lower_bound=bound,
+        confidence=None if bound is None else CONFIDENCE,
         verdict=verdicts[0] if caught else verdicts[1],
-        checks={f.check: str(f) for f in evidence.findings},
+        checks={n: f"violated: {why}" if why else "ok" for n, why in findings.items()},
         caught_by=caught,
         seed=seed,
     )
@@ -136,26 +134,26 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
 
 def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     loss = subject.loss()
-    findings = [
-        loss_checks.check_declared_loss(subject, loss),
-        *subject.own_checks(),
-        word_checks.check_odd_inputs(subject, seed),
-        word_checks.check_answers(subject),
-    ]
+    findings: Findings = {
+        "exact": loss_checks.check_declared_loss(subject, loss),
+        **subject.own_checks(),
+        "inputs": word_checks.check_odd_inputs(subject, seed),
+        "answers": word_checks.check_answers(subject),
+    }
     if not samples:
         return _Evidence(findings, loss=loss)
     pairs = draw_pairs(subject, samples, seed)
     # Half of the error rate for the bound, a quarter for each of the other two.
     share = (1 - CONFIDENCE) / 4
     bound, event = loss_checks.lower_bound(subject, pairs, 2 * share)
-    first = pairs[0]
-    findings += [
-        loss_checks.check_lower_bound(subject, bound, event),
-        loss_checks.check_support(subject, pairs),
-        loss_checks.check_law(subject, pairs, share),
-        word_checks.check_independence(subject, first.x, first.outputs, share),
-        word_checks.check_word_counts(subject, seed),
-    ]
+    x, outputs = pairs[0].x, pairs[0].outputs
+    findings |= {
+        "statistical": loss_checks.check_lower_bound(subject, bound, event),
+        "support": loss_checks.check_support(subject, pairs),
+        "law": loss_checks.check_law(subject, pairs, share),
+        "independence": word_checks.check_independence(subject, x, outputs, share),
+        "work": word_checks.check_word_counts(subject, seed),
+    }
     # From here on inputs from everywhere.
     streams = _seed_streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
@@ -163,13 +161,14 @@ def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     clients = subject.many(min(samples, subject.crowd[width > NARROW]), rng)
     drawn_residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
     if subject.batched:
-        findings.append(residuals.check_batches(subject, samples, entropy, rng, ALPHA))
+        why = residuals.check_batches(subject, samples, entropy, rng, ALPHA)
+        findings["batches"] = why
     if drawn_residuals is not None:
-        places = subject.places(clients)
-        findings += [
-            residuals.check_interior(places, drawn_residuals, ALPHA),
-            residuals.check_lags(drawn_residuals[: residuals.MOST_ROWS]),
-        ]
+        places, some = subject.places(clients), drawn_residuals[: residuals.MOST_ROWS]
+        findings |= {
+            "interior": residuals.check_interior(places, drawn_residuals, ALPHA),
+            "lags": residuals.check_lags(some),
+        }
     return _Evidence(findings, bound, loss)
 
 

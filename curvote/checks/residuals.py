@@ -16,14 +16,13 @@ from scipy import fft, special
 
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
-from curvote.base.validate import FloatArray
-from curvote.checks import mechanism_checks
-from curvote.checks.subject import Finding, Subject
+from curvote.base.validate import FloatArray as Array
+from curvote.checks.subject import Rng, Subject
 from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism, Mechanism, ScalarMechanism
 from curvote.mechanisms.coordinates import PerCoordinate, Sampled
 from curvote.mechanisms.duchi import DuchiVector
-from curvote.mechanisms.exact import GRID_ONE
+from curvote.mechanisms.exact import GRID_ONE, bit_at
 from curvote.mechanisms.gaussian import Gaussian
 from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
@@ -38,8 +37,8 @@ _NUMBERS = 4
 
 @singledispatch
 def output_residuals(
-    mechanism: Mechanism, x: FloatArray, out: NDArray[Any], rng: np.random.Generator
-) -> FloatArray | None:
+    mechanism: Mechanism, x: Array, out: NDArray[Any], rng: Rng
+) -> Array | None:
     """Return residuals (n, k) of outputs for n inputs, None for other laws.
 
     ``rng`` spreads the jumps of the law.
@@ -48,23 +47,21 @@ def output_residuals(
     return None
 
 
-def uniform_between(below: Any, upto: Any, rng: np.random.Generator) -> FloatArray:
+def uniform_between(below: Any, upto: Any, rng: Rng) -> Array:
     """Return a uniform number in each [``below``, ``upto``]."""
     low = np.asarray(below, dtype=np.float64)
     return np.asarray(low + rng.random(low.shape) * (upto - low))
 
 
-def event_residual(
-    hit: NDArray[np.bool_], share: Any, rng: np.random.Generator
-) -> FloatArray:
+def event_residual(hit: NDArray[np.bool_], share: Any, rng: Rng) -> Array:
     """Return the residual of an event of probability ``share``: below it if ``hit``."""
     return uniform_between(np.where(hit, 0.0, share), np.where(hit, share, 1.0), rng)
 
 
 @output_residuals.register
 def _scalar_residuals(
-    mechanism: ScalarMechanism, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+    mechanism: ScalarMechanism, x: Array, out: Array, rng: Rng
+) -> Array:
     parts = []
     for at in range(0, len(out), _CHUNK):
         values, outputs_part = x[at : at + _CHUNK], out[at : at + _CHUNK]
@@ -74,40 +71,30 @@ def _scalar_residuals(
 
 
 @output_residuals.register
-def _coordinate_residuals(
-    mechanism: PerCoordinate, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    return _scalar_residuals(mechanism.scalar, x, out, rng)
+def _coordinate_residuals(m: PerCoordinate, x: Array, out: Array, rng: Rng) -> Array:
+    return _scalar_residuals(m.scalar, x, out, rng)
 
 
 @output_residuals.register
-def _sampled_residuals(
-    mechanism: Sampled, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _sampled_residuals(mechanism: Sampled, x: Array, out: Array, rng: Rng) -> Array:
     positions, _ = mechanism.scalar_outputs(out)
     residuals = _scalar_residuals(mechanism.scalar, x, positions, rng)
     return np.where(out == 0, rng.random(out.shape), residuals)
 
 
 @output_residuals.register
-def _gaussian_residuals(
-    mechanism: Gaussian, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _gaussian_residuals(mechanism: Gaussian, x: Array, out: Array, rng: Rng) -> Array:
     del rng
     return np.asarray(special.ndtr((out - mechanism.mean(x)) / mechanism.sigma))
 
 
 @output_residuals.register
-def _corner_residuals(
-    mechanism: DuchiVector, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _corner_residuals(mechanism: DuchiVector, x: Array, out: Array, rng: Rng) -> Array:
     return event_residual(out > 0, (1 + mechanism.mean(x) / mechanism.largest) / 2, rng)
 
 
 @output_residuals.register
-def _box_residuals(
-    mechanism: JointBox, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _box_residuals(mechanism: JointBox, x: Array, out: Array, rng: Rng) -> Array:
     """Return residuals of whether and where the output is in the cube."""
     corner = np.rint(mechanism.clip(x)[0] * GRID_ONE) - mechanism.side // 2
     lowest = np.clip(corner, -GRID_ONE, GRID_ONE + 1 - mechanism.side)
@@ -120,17 +107,13 @@ def _box_residuals(
 
 
 @output_residuals.register
-def _direction_residuals(
-    mechanism: PrivUnit, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _direction_residuals(mechanism: PrivUnit, x: Array, out: Array, rng: Rng) -> Array:
     """Return residuals of the height and of one tangent coordinate."""
     return cap_residuals(mechanism, mechanism.clip(x)[0], out * mechanism.m, 0, rng)
 
 
 @output_residuals.register
-def _one_of_residuals(
-    mechanism: OneOf, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _one_of_residuals(mechanism: OneOf, x: Array, out: Array, rng: Rng) -> Array:
     """Return residuals of directions, those of other classes turned back."""
     own_class, u = mechanism.split_records(mechanism.clip(x)[0])
     named, v = mechanism.split_records(out)
@@ -139,8 +122,8 @@ def _one_of_residuals(
 
 
 def cap_residuals(
-    mechanism: PrivUnit, u: FloatArray, v: FloatArray, turns: Any, rng: Any
-) -> FloatArray:
+    mechanism: PrivUnit, u: Array, v: Array, turns: Any, rng: Any
+) -> Array:
     """Return residuals of v on the sphere, ``turns`` classes after u."""
     d, p, share = mechanism.length, mechanism.p, mechanism.cap.share
     height = np.clip(np.einsum("ij,ij->i", u, v), -1, 1)
@@ -160,27 +143,24 @@ def cap_residuals(
     return np.column_stack([side, _height_tail(tangent[:, 0], d - 1)])
 
 
-def _height_tail(height: FloatArray, d: int) -> FloatArray:
+def _height_tail(height: Array, d: int) -> Array:
     """Return P(H >= height) for the height of a uniform direction of R^d."""
     rest = np.clip(1 - height**2, 0, 1)
-    tail: FloatArray = special.betainc((d - 1) / 2, 0.5, rest) / 2
+    tail: Array = special.betainc((d - 1) / 2, 0.5, rest) / 2
     return np.where(height >= 0, tail, 1 - tail)
 
 
 @output_residuals.register
 def _label_residuals(
-    mechanism: LabelMechanism,
-    x: FloatArray,
-    out: NDArray[Any],
-    rng: np.random.Generator,
-) -> FloatArray | None:
+    mechanism: LabelMechanism, x: Array, out: NDArray[Any], rng: Rng
+) -> Array | None:
     named = output_distribution(mechanism, np.arange(mechanism.n_classes))
     if named is None:
         if not isinstance(mechanism, PackedMechanism):
             return None
         # Too many outputs: the bits of the label and of the next one.
-        law = np.append(0.0, np.cumsum(mechanism_checks.outcome_shares(mechanism)))
-        at = mechanism_checks.pair_outcomes(mechanism, x, out).astype(int)
+        law = np.append(0.0, np.cumsum(outcome_shares(mechanism)))
+        at = pair_outcomes(mechanism, x, out).astype(int)
         return uniform_between(law[at], law[at + 1], rng)[:, None]
     (distinct, shares), codes = named, code_numbers(mechanism, out)
     place = np.minimum(np.searchsorted(distinct, codes), len(distinct) - 1)
@@ -191,10 +171,26 @@ def _label_residuals(
     return np.where(distinct[place] == codes, residuals, 0.0)[:, None]
 
 
+def pair_outcomes(mechanism: PackedMechanism, x: Array, out: NDArray[Any]) -> Array:
+    """Return which of label and next label each output supports, 0 to 3."""
+    labels = x.astype(np.int64)
+    own_bits, other_bits = (
+        bit_at(out, (labels + step) % mechanism.n_classes) for step in (0, 1)
+    )
+    return np.asarray(2.0 * own_bits + other_bits)
+
+
+def outcome_shares(mechanism: PackedMechanism) -> Array:
+    """Return the declared probability of each of the four outcomes."""
+    own_share, other_share = mechanism.pair()
+    none, both_share = 1 - mechanism.p - other_share, mechanism.p - own_share
+    return np.array([none, other_share, own_share, both_share], dtype=np.float64)
+
+
 @output_residuals.register
 def _one_hot_residuals(
-    mechanism: Alibi, x: FloatArray, out: NDArray[Any], rng: np.random.Generator
-) -> FloatArray:
+    mechanism: Alibi, x: Array, out: NDArray[Any], rng: Rng
+) -> Array:
     """Return residuals of the label's number, then of later labels."""
     below, upto = mechanism.cdf(x, out - 1), mechanism.cdf(x, out)
     residuals = uniform_between(below, upto, rng)
@@ -205,7 +201,7 @@ def _one_hot_residuals(
 
 def output_distribution(
     mechanism: LabelMechanism, labels: NDArray[Any]
-) -> tuple[FloatArray, FloatArray] | None:
+) -> tuple[Array, Array] | None:
     """Return all outputs, ascending, and P(output | label), (n, m).
 
     None where there are too many to list.
@@ -218,7 +214,7 @@ def output_distribution(
     return numbers[order], mechanism.probabilities(labels)[:, order]
 
 
-def code_numbers(mechanism: LabelMechanism, outputs: NDArray[Any]) -> FloatArray:
+def code_numbers(mechanism: LabelMechanism, outputs: NDArray[Any]) -> Array:
     """Return codes, or rows of at most 50 bits, as one number each."""
     if not isinstance(mechanism, PackedMechanism):
         return np.asarray(outputs, dtype=np.float64)
@@ -229,9 +225,7 @@ def code_numbers(mechanism: LabelMechanism, outputs: NDArray[Any]) -> FloatArray
 SAMPLE_NUMBERS = 12
 
 
-def noise_uniforms(
-    noise: NDArray[np.int64], sigma: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def noise_uniforms(noise: NDArray[np.int64], sigma: Array, rng: Rng) -> Array:
     """Return the uniform values of some noise numbers and of their length."""
     spread = np.sqrt(sigma**2 + 1 / 12)
     z = (noise + rng.random(noise.shape) - 0.5) / spread
@@ -249,21 +243,21 @@ _BEYOND = np.array([1 + 1e-9, 1.25, 1.5, 2.0, 3.0, 7.0, 100.0, 1e6])
 SPECIAL = np.unique(np.outer([-1, 1], np.concatenate([_TENTHS, _SMALL, _BEYOND])))
 
 
-def test_values(shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+def test_values(shape: tuple[int, ...], rng: Rng) -> Array:
     """Return numbers all over [-1, 1], a third of them ``SPECIAL`` ones."""
     spread = rng.uniform(-1, 1, shape)
     chosen = SPECIAL[rng.integers(len(SPECIAL), size=shape)]
     return np.where(rng.random(shape) < 1 / 3, chosen, spread)
 
 
-def value_bins(places: FloatArray) -> NDArray[np.int64]:
+def value_bins(places: Array) -> NDArray[np.int64]:
     """Return each value's bin; a special value has its own."""
     at = np.minimum(np.searchsorted(SPECIAL, places), len(SPECIAL) - 1)
     spread = len(SPECIAL) + np.floor((places + 1) / BIN)
     return np.where(SPECIAL[at] == places, at, spread).astype(np.int64)
 
 
-def check_interior(places: FloatArray, residuals: FloatArray, alpha: float) -> Finding:
+def check_interior(places: Array, residuals: Array, alpha: float) -> str | None:
     """Compare draws with the declared law at special inputs and in bins.
 
     ``places`` (n, j) are inputs from everywhere, ``residuals`` (n, k) what was drawn
@@ -279,12 +273,12 @@ def check_interior(places: FloatArray, residuals: FloatArray, alpha: float) -> F
         if not why and (i == j or not columns_match):
             why = uneven_bin(which, column, np.abs(2 * residual - 1), column_alpha)
         if why:
-            return Finding("interior", f"{why} (input {i}, number {j})")
-    return Finding("interior")
+            return f"{why} (input {i}, number {j})"
+    return None
 
 
 def uneven_bin(
-    which: NDArray[np.int64], places: FloatArray, residual: FloatArray, alpha: float
+    which: NDArray[np.int64], places: Array, residual: Array, alpha: float
 ) -> str | None:
     """Return the bin whose residuals are not uniform, if any (DKW)."""
     order = np.lexsort((residual, which))
@@ -304,7 +298,7 @@ def uneven_bin(
     return f"for inputs near {near:.4g} the law is off by {gap[worst]:.2g}"
 
 
-def uniformity_gap(residuals: FloatArray, alpha: float) -> str | None:
+def uniformity_gap(residuals: Array, alpha: float) -> str | None:
     """Return how far residuals (n, k) are from uniform, beyond chance.
 
     Or their distances from the middle, which halved noise leaves too small.
@@ -327,12 +321,8 @@ FEW = 5000
 
 
 def check_batches(
-    subject: Subject,
-    samples: int,
-    entropy: Entropy,
-    rng: np.random.Generator,
-    alpha: float,
-) -> Finding:
+    subject: Subject, samples: int, entropy: Entropy, rng: Rng, alpha: float
+) -> str | None:
     """Draw ``ROWS`` clients in calls of each size, and compare with the law.
 
     Wrong with probability ``alpha`` at most.
@@ -350,8 +340,8 @@ def check_batches(
         elif call_residuals is not None:
             why = uniformity_gap(call_residuals, alpha / len(SIZES))
         if why:
-            return Finding("batches", f"in calls for {size} clients {why}")
-    return Finding("batches")
+            return f"in calls for {size} clients {why}"
+    return None
 
 
 # Standard deviations: sums of bounded products go beyond once in 10^9 whole tables
@@ -363,7 +353,7 @@ MOST_COLUMNS = 8
 MOST_ROWS = 70_000
 
 
-def check_lags(residuals: FloatArray) -> Finding:
+def check_lags(residuals: Array) -> str | None:
     """Correlate residuals (n, k) of one call at every lag.
 
     Both residuals and their distances from the middle: noise that is used again with
@@ -384,9 +374,8 @@ def check_lags(residuals: FloatArray) -> Finding:
             lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
             where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
             half = min(k, MOST_COLUMNS)
-            why = (
+            return (
                 f"{where} share noise: numbers {i % half} and {int(j) % half} are"
                 f" correlated by {z.max():.1f} standard deviations"
             )
-            return Finding("lags", why)
-    return Finding("lags")
+    return None

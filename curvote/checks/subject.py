@@ -1,4 +1,4 @@
-"""Subjects of the audit, its findings, and the row of verdicts on each subject."""
+"""Subjects of the audit, and the row of verdicts on each."""
 
 import decimal
 from abc import ABC, abstractmethod
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.chain.stage import Columns
 from curvote.checks import examples
+from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
+from curvote.mechanisms.frequency_oracles import SubsetSelection
+from curvote.mechanisms.joint_box import JointBox
+from curvote.mechanisms.labels import SupportMechanism
+from curvote.mechanisms.privunit import PrivUnit
 from curvote.messages.message import ClientData
 
 MOST_DIGITS = 80
 SHORT_DIGITS = 40
 BROKEN = "broken."
 GOOD = {"pass", "caught"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check of a subject; ``why`` is None for none wrong."""
-
-    check: str
-    why: str | None = None
-
-    def __str__(self) -> str:
-        return "ok" if self.why is None else f"violated: {self.why}"
+# What is wrong by the name of each check; None for nothing.
+Findings = dict[str, str | None]
+Rng = np.random.Generator
+# The number of candidates depends on the words, and has one law for all inputs.
+REJECTING = (PrivUnit, JointBox, SubsetSelection)
+_THRESHOLDS = ("threshold", "own_threshold", "other_threshold")
+_PARTS = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,19 @@ class OddInput:
 class Subject(ABC):
     """Something that releases one output for one sender's input, at a stated budget.
 
-    An input, a record or a table of them, is opaque to the audit; ``draw`` releases it
-    for n senders ("clients") at once. The ``budget`` is what is claimed of one output
-    for each record that it is about.
+    An input, a record or a table of them, is opaque to the audit; neighbours are any
+    two inputs, or tables that differ in a record. The ``budget`` is what is claimed of
+    one output for each record that it is about. ``mechanism`` is what hides the input,
+    None where that is no one value. What is sent is the ``message`` about a ``task``
+    that asks for it, of a ``ClientData``, unless a kind of subjects says otherwise.
     """
 
     name: str
     params: Mapping[str, Any]
     budget: Budget
+    mechanism: Any
+    task: Any
+    message: Any
     # Drawn for one input: wide outputs get fewer draws than were asked for.
     most_numbers: ClassVar[int] = 8_000_000
     # Clients with inputs of their own, where an output has few numbers, and many.
@@ -131,85 +136,82 @@ class Subject(ABC):
     batched: ClassVar[bool] = True
 
     @property
-    def said(self) -> Mapping[str, Any]:
-        """The parameters, and more, for the subject's row."""
-        return self.params
-
-    @property
-    @abstractmethod
     def stands_for(self) -> str:
         """The shipped name with the same known answers; "" for none."""
+        return ""
 
     @property
-    @abstractmethod
+    def said(self) -> Mapping[str, Any]:
+        """The parameters, and the law of the worst pair of labels, for the row."""
+        return {**self.params, **pair_details(self.mechanism)}
+
+    @property
     def deciding(self) -> tuple[int, ...]:
         """The declared words at which the output changes."""
+        return thresholds(self.mechanism)
 
     @property
-    @abstractmethod
     def rejects(self) -> bool:
         """Whether candidates are drawn until one fits the input."""
+        return isinstance(self.mechanism, REJECTING)
 
     @abstractmethod
-    def inputs(self, rng: np.random.Generator) -> list[Any]:
+    def inputs(self, rng: Rng) -> list[Any]:
         """Return some inputs, those furthest apart first."""
 
-    @abstractmethod
     def draw(self, x: Any, n: int, entropy: Entropy) -> Any:
         """Return the outputs of ``n`` clients that all hold ``x``, in one call."""
+        return self.send(_repeat_client(x, n), entropy)
 
     @abstractmethod
-    def view(self, outputs: Any) -> FloatArray:
-        """Return the outputs as numbers, one row a client, (n, k)."""
-
-    @abstractmethod
-    def shown(self, x: Any) -> FloatArray | None:
-        """Return the input in the form of an output's row (k,), or None."""
-
-    @abstractmethod
-    def log_ratio(self, x: Any, x2: Any, outputs: Any) -> FloatArray:
-        """Return the declared ln P(output | x) - ln P(output | x2), (n,)."""
-
-    @abstractmethod
-    def possible(self, outputs: Any) -> NDArray[np.bool_]:
-        """Return a mask of the outputs that the declared law can give, (n,)."""
-
-    @abstractmethod
-    def loss(self) -> Loss:
-        """Return the loss of the declared law."""
-
-    @abstractmethod
-    def odd_inputs(self) -> list[OddInput]:
-        """Return invalid or unusual inputs that must be handled."""
-
-    @abstractmethod
-    def release(self, given: Any, entropy: Entropy) -> bytes:
-        """Release an odd input or its twin, and return the bytes."""
-
-    @abstractmethod
-    def many(self, n: int, rng: np.random.Generator) -> Any:
+    def many(self, n: int, rng: Rng) -> Any:
         """Return ``n`` clients with inputs from the whole domain."""
 
-    @abstractmethod
     def send(self, many: Any, entropy: Entropy) -> Any:
-        """Return the outputs of such clients, in one call."""
+        """Return the outputs of such clients, a row each, in one call."""
+        return self.message.draw(self.task, many, entropy)
 
-    @abstractmethod
     def part(self, many: Any, rows: slice) -> Any:
         """Return some rows of such clients."""
+        return many.subset(rows)
 
-    @abstractmethod
     def together(self, outputs: list[Any]) -> Any:
         """Return the outputs of several calls as those of one call."""
+        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
 
     @abstractmethod
     def places(self, many: Any) -> FloatArray:
         """Return the clients' inputs as numbers (n, k)."""
 
+    def view(self, outputs: Any) -> FloatArray:
+        """Return the outputs' numbers side by side, one row a client, (n, k)."""
+        numbers = [v for v in map(np.asarray, outputs.values()) if v.dtype.kind != "O"]
+        return np.hstack([v.astype(np.float64).reshape(len(v), -1) for v in numbers])
+
+    def shown(self, x: Any) -> FloatArray | None:
+        """Return the input in the form of an output's row (k,), or None."""
+        del x
+        return None
+
+    def log_ratio(self, x: Any, x2: Any, outputs: Any) -> FloatArray:
+        """Return the declared ln P(output | x) - ln P(output | x2), (n,)."""
+        n = len(next(iter(outputs.values())))
+        pair = _repeat_client(x, n), _repeat_client(x2, n)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            losses: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
+        return losses
+
+    def possible(self, outputs: Any) -> NDArray[np.bool_]:
+        """Return a mask of the outputs that the declared law can give, (n,)."""
+        mask: NDArray[np.bool_] = self.message.possible_mask(self.task, outputs)
+        return mask
+
+    def loss(self) -> Loss:
+        """Return the loss of the declared law, of all parts of an output."""
+        return Loss(self.message.max_privacy_loss(self.task))
+
     @abstractmethod
-    def residuals(
-        self, many: Any, outputs: Any, rng: np.random.Generator
-    ) -> FloatArray | None:
+    def residuals(self, many: Any, outputs: Any, rng: Rng) -> FloatArray | None:
         """Return outputs with the inputs taken out, (n, k)."""
 
     def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
@@ -221,7 +223,15 @@ class Subject(ABC):
         return None
 
     @abstractmethod
-    def own_checks(self) -> list[Finding]:
+    def odd_inputs(self) -> list[OddInput]:
+        """Return invalid or unusual inputs that must be handled."""
+
+    def release(self, given: Any, entropy: Entropy) -> bytes:
+        """Release an odd input or its twin, and return the bytes."""
+        return self.view(self.message.draw(self.task, given, entropy)).tobytes()
+
+    @abstractmethod
+    def own_checks(self) -> Findings:
         """Return the findings of checks of this kind of subject alone."""
 
 
@@ -230,8 +240,8 @@ class SentSubject(Subject):
     """The complete message that one sender draws for a task.
 
     An input is a ``ClientData`` of its n >= 1 records; neighbours differ in one of
-    them. Local privacy is n = 1 (`RecordSubject`), a server has a table
-    (`TableSubject`).
+    them. Here n is 1, and many clients are the rows of one ``ClientData``: local
+    privacy. A server has a table (`TableSubject`).
     """
 
     task: Any
@@ -239,37 +249,6 @@ class SentSubject(Subject):
     name: str
     params: Mapping[str, Any]
     budget: Budget
-
-    def together(self, outputs: list[Columns]) -> Columns:
-        """Return the messages of several calls as those of one."""
-        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
-
-    def view(self, outputs: Columns) -> FloatArray:
-        """Return all columns of numbers side by side, (n, k)."""
-        numbers = [v for v in map(np.asarray, outputs.values()) if v.dtype.kind != "O"]
-        return np.hstack([v.astype(np.float64).reshape(len(v), -1) for v in numbers])
-
-    def possible(self, outputs: Columns) -> NDArray[np.bool_]:
-        """Return a mask of the messages that an honest sender can send."""
-        mask: NDArray[np.bool_] = self.message.possible_mask(self.task, outputs)
-        return mask
-
-    def loss(self) -> Loss:
-        """Return the declared loss of the message, of all its parts."""
-        return Loss(self.message.max_privacy_loss(self.task))
-
-    def release(self, data: ClientData, entropy: Entropy) -> bytes:
-        """Return the bytes of the messages drawn for ``given``."""
-        columns = self.message.draw(self.task, data, entropy)
-        return self.view(columns).tobytes()
-
-
-@dataclass(frozen=True, eq=False)
-class RecordSubject(SentSubject):
-    """The complete record that one client sends for a task: n = 1.
-
-    Many clients are the rows of one ``ClientData``.
-    """
 
     @property
     def stands_for(self) -> str:
@@ -279,28 +258,26 @@ class RecordSubject(SentSubject):
         same = example.digest() == self.task.digest()
         return examples.message_name(*question, k) if same else ""
 
-    def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
-        """Return the messages of ``n`` clients that all know ``x``."""
-        return self.send(_repeat_client(x, n), entropy)
-
-    def send(self, many: ClientData, entropy: Entropy) -> Columns:
-        """Return the messages of clients who know ``many``, a row each."""
-        messages: Columns = self.message.draw(self.task, many, entropy)
-        return messages
-
-    def part(self, many: ClientData, rows: slice) -> ClientData:
-        """Return some of these clients."""
-        return many.subset(rows)
-
-    def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
-        """Return the declared loss of each whole message."""
-        n = len(next(iter(outputs.values())))
-        pair = _repeat_client(x, n), _repeat_client(x2, n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            losses: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
-        return losses
-
 
 def _repeat_client(x: ClientData, n: int) -> ClientData:
     """Return ``n`` clients with the data of one."""
     return x.subset(np.zeros(n, dtype=np.int64))
+
+
+def thresholds(part: Any) -> tuple[int, ...]:
+    """Return the integers that samplers compare words with."""
+    values = (getattr(part, name, None) for name in _THRESHOLDS)
+    integers = {value for value in values if isinstance(value, int)}
+    parts = (getattr(part, name) for name in _PARTS if hasattr(part, name))
+    return tuple(sorted(integers.union(*map(thresholds, parts))))
+
+
+def pair_details(mechanism: Any) -> dict[str, str]:
+    """Return the details of a label mechanism's worst pair for its row."""
+    if isinstance(mechanism, SupportMechanism):
+        chances = zip(("1 0", "0 1"), mechanism.pair(), strict=True)
+        return {"pair": ", ".join(f"{bits_}: {ratio_text(p)}" for bits_, p in chances)}
+    if isinstance(mechanism, Alibi):
+        rate = mechanism.noise.rate * ONE_HOT_STEPS
+        return {"pair": f"1 0: {rate:.9g}, 0 1: {-rate:.9g} in each logarithm"}
+    return {}

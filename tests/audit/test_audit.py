@@ -12,9 +12,8 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from curvote.audit import choice, of_task, release, run, shipped
+from curvote.audit import choice, of_task, release, run, shipped, twins
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.twins import gallery
 from curvote.audit.verdict import draw_pairs
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
@@ -128,7 +127,7 @@ def test_a_thousand_reruns_of_a_remembered_release_say_nothing_new() -> None:
         return mechanism.randomize(truth, entropy)
 
     kept = fresh()
-    assert release.check_reruns(lambda: kept, truth, Budget(1.0)).why is None
+    assert release.check_reruns(lambda: kept, truth, Budget(1.0)) is None
     calls = iter(range(2000))
     once = release.check_reruns(
         lambda: fresh() if next(calls) == 500 else kept, truth, Budget(1.0)
@@ -137,7 +136,7 @@ def test_a_thousand_reruns_of_a_remembered_release_say_nothing_new() -> None:
         once
     )
     often = str(release.check_reruns(fresh, truth, Budget(1.0)))
-    assert int(often.split()[1]) > 900
+    assert int(often.split(maxsplit=1)[0]) > 900
 
 
 def curvote_audit(out: Path, *words: str) -> Result:
@@ -179,8 +178,8 @@ def test_a_missed_twin_fails_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An honest mechanism in the gallery is a twin that cannot be caught."""
-    honest = {"no_noise": lambda epsilon: shipped("laplace", epsilon)}
-    monkeypatch.setattr(gallery, "TWINS", honest)
+    honest = twins.Twin(lambda epsilon: shipped("laplace", epsilon), 4000)
+    monkeypatch.setattr(twins, "TWINS", {"no_noise": honest})
     result = curvote_audit(tmp_path, "broken.no_noise")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1].endswith("0 broken caught, 1 missed")

@@ -9,12 +9,12 @@ import pytest
 
 from curvote.audit import run, shipped
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.twins.gallery import gallery
 from curvote.base.entropy import SeededEntropy, StudyStreams
 from curvote.checks import examples
 from curvote.checks.subject import BROKEN
 from curvote.messages.message import ClientData, message_of
 from curvote.wire.task import Task
+from tests.audit.gallery import gallery
 from tests.noise import SEED
 
 # That of two rounds is the same as in one.

@@ -11,7 +11,6 @@ import pytest
 
 from curvote.audit import choice, release_checks, run, shipped, verdict
 from curvote.audit.command_release import CommandRelease, command_release
-from curvote.audit.twins.releases import COMMANDS
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.chain.stage import Columns
 from curvote.mechanisms import gaussian
@@ -20,6 +19,7 @@ from curvote.messages.message import ClientData
 from curvote.systems.labels.messages import CodeMessage
 from curvote.systems.mrma.messages import MESSAGES as MRMA
 from curvote.systems.transfer.method.forms.moments import Moments
+from tests.audit.release_twins import COMMANDS
 
 CHECKS = {"envelope", "again", "refusal", "source", "words", "noised", "forks"}
 

@@ -115,7 +115,7 @@ def test_a_halved_threshold_is_told_by_the_exact_check_of_the_message(monkeypatc
     subject = message_subject_of(examples.example_task("direct", "report", 1.0))
     assert subject.loss().log == pytest.approx(1 + math.log(2))
     found = audit_exact.check_declared_loss(subject, subject.loss())
-    assert found.why == "the worst loss is 1.69315, not 1"
+    assert found == "the worst loss is 1.69315, not 1"
 
 
 def test_a_cap_holds_its_share_wherever_it_is():

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from curvote.audit import choice, run, shipped
-from curvote.audit.twins.gallery import gallery_names
 from curvote.systems.transfer.audit import tables as servers
+from tests.audit.gallery import gallery_names
 from tests.pins import pinned
 
 KIND = "audits"

@@ -56,22 +56,16 @@ def audit(
     if out is None:
         place = find_project(project, starter=not pipeline)
         out = place.reports / (pipeline or "") / "audit"
-    shipped_jobs = []
+    messages = _message_subjects(find_project(project), pipeline) if pipeline else []
+    jobs: list[tuple[verdict.Audited, int]] = [(m, samples) for m in messages]
     if names or not pipeline:
-        shipped_jobs = choice.audit_jobs(names or [], epsilon or [], samples, seed)
-    sent_subjects = (
-        _message_subjects(find_project(project), pipeline) if pipeline else []
-    )
-    subjects: list[tuple[verdict.Audited, int]] = [
-        (subject, samples) for subject in sent_subjects
-    ]
-    subjects += shipped_jobs
-    results = verdict.run_parallel(subjects, seed, workers or -1)
-    rows = list(_with_progress(results, len(subjects)))
+        jobs += choice.audit_jobs(names or [], epsilon or [], samples, seed)
+    results = verdict.run_parallel(jobs, seed, workers or -1)
+    rows = list(_with_progress(results, len(jobs)))
     if pipeline:
         from curvote.pipeline.run.audit_tasks import save_verdicts
 
-        pairs = zip(sent_subjects, rows, strict=False)
+        pairs = zip(messages, rows, strict=False)
         documents = ((subject.task, row.to_json()) for subject, row in pairs)
         save_verdicts(find_project(project), pipeline, documents)
     written = verdict.write_figure(rows, out)

@@ -1,21 +1,22 @@
 """Audit tasks of a pipeline or run, and stored verdicts about them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from curvote.base.classes import Classes
-from curvote.base.errors import InternalError, UserError
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
-from curvote.chain.stage import Metadata, Place, stage_functions
+from curvote.chain.stage import Metadata, stage_functions
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.message import message_of, messages_of
@@ -132,28 +133,12 @@ def _metadata_from_settings(project: Project, pipeline: Pipeline) -> MetadataRea
         stage = stages[name]
         keys = (*stage.params, *stage.also(pipeline))
         params = values | {key: dotted_value(values, key) for key in keys}
-        inputs = {source: _MetadataOnly(read(source)) for source in stage.inputs}
+        # An audit reads no client: there is nothing else.
+        inputs = {name: SimpleNamespace(metadata=read(name)) for name in stage.inputs}
         metadata: Metadata = stage_functions(stage.module).metadata(inputs, params)
         return metadata
 
     return read
-
-
-class _MetadataOnly:
-    """An artifact that holds metadata only."""
-
-    def __init__(self, metadata: dict[str, Any]) -> None:
-        self.metadata = metadata
-
-    def columns(
-        self, table: str, place: Place, only: Sequence[str] | None = None
-    ) -> dict[str, Any]:
-        """Refuse: an audit reads no client."""
-        raise InternalError(f"an audit reads no client: {table}, {place}")
-
-    def pieces(self, table: str) -> Iterator[dict[str, Any]]:
-        """Refuse: an audit reads no client."""
-        raise InternalError(f"an audit reads no client: {table}")
 
 
 def save_verdicts(

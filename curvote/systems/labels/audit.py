@@ -1,28 +1,21 @@
-"""Audit of private labels: the message about one label as a subject, and its twins."""
+"""Audit of private labels: the message about one label as a subject."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks import examples, mechanism_checks, residuals
-from curvote.checks.mechanism_subject import REJECTING, subject_of
-from curvote.checks.subject import Finding, OddInput, RecordSubject
-from curvote.checks.word_checks import thresholds
-from curvote.mechanisms.alibi import Alibi
+from curvote.checks import examples, mechanism_subject, residuals
+from curvote.checks.subject import Findings, OddInput, Rng, SentSubject
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import make
-from curvote.mechanisms.frequency_oracles import UnarySymmetric
 from curvote.mechanisms.randomized_response import RRWithPrior
 from curvote.messages.message import ClientData, message_of
-from curvote.systems.labels import messages
 from curvote.systems.labels.messages import CODE, PRIOR, Task
 
 # Codes that are compared for each prior; the error rate of their law.
@@ -31,7 +24,7 @@ MOST_LABELS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class LabelSubject(RecordSubject):
+class LabelSubject(SentSubject):
     """The message about one public record; an input is its label.
 
     Neighbours share all that is public of the record, such as its prior. ``prior``
@@ -48,31 +41,16 @@ class LabelSubject(RecordSubject):
         mechanism: LabelMechanism = self.message.noise(self.task, data)
         return mechanism
 
-    @property
-    def said(self) -> Mapping[str, Any]:
-        """Return the parameters, and the law of the bits that tell two labels apart."""
-        return {**self.params, **mechanism_checks.pair_details(self.mechanism)}
-
-    @property
-    def deciding(self) -> tuple[int, ...]:
-        """Return the thresholds of the mechanism."""
-        return thresholds(self.mechanism)
-
-    @property
-    def rejects(self) -> bool:
-        """Return whether candidates are drawn until a set has the right size."""
-        return isinstance(self.mechanism, REJECTING)
-
-    def own_checks(self) -> list[Finding]:
+    def own_checks(self) -> Findings:
         """Check the channel by brute force, both bits, and that the code is all."""
         sent_columns = self.draw(self._client_data([0.0]), 1, SeededEntropy(0))
         beside = ", ".join(name for name in sent_columns if name != CODE)
-        return [
-            mechanism_checks.check_channel(self.mechanism),
-            mechanism_checks.check_pair(self.mechanism),
-            Finding("fields", f"{beside} is sent beside the code" if beside else None),
-            Finding("path", self._compare_with_mechanism()),
-        ]
+        return {
+            "channel": next(mechanism_subject.channel_faults(self.mechanism), None),
+            "pair": next(mechanism_subject.pair_faults(self.mechanism), None),
+            "fields": f"{beside} is sent beside the code" if beside else None,
+            "path": self._compare_with_mechanism(),
+        }
 
     def _compare_with_mechanism(self) -> str | None:
         """Compare codes with the named mechanism's, word for word, and with its law.
@@ -109,12 +87,12 @@ class LabelSubject(RecordSubject):
         nothing = np.empty((places.size, 0))
         return ClientData(nothing, nothing, places, None, {PRIOR: prior_rows})
 
-    def inputs(self, rng: np.random.Generator) -> list[ClientData]:
+    def inputs(self, rng: Rng) -> list[ClientData]:
         """Return the first labels of a record."""
         few = min(len(self.task.classes), MOST_LABELS)
         return [self._client_data([label]) for label in range(few)]
 
-    def many(self, n: int, rng: np.random.Generator) -> ClientData:
+    def many(self, n: int, rng: Rng) -> ClientData:
         """Return labels of records whose priors are one of three."""
         k = len(self.prior)
         priors = np.array([self.prior, self.prior[::-1], np.ones(k)])
@@ -127,12 +105,13 @@ class LabelSubject(RecordSubject):
 
     def view(self, outputs: Columns) -> FloatArray:
         """Return codes as numbers or bits, and what was sent beside them."""
-        codes = subject_of(self.mechanism, "").view(np.asarray(outputs[CODE]))
+        of_codes = mechanism_subject.subject_of(self.mechanism, "")
+        codes = of_codes.view(np.asarray(outputs[CODE]))
         rest = {name: values for name, values in outputs.items() if name != CODE}
         return np.hstack([codes, super().view(rest)]) if rest else codes
 
     def residuals(
-        self, many: ClientData, outputs: Columns, rng: np.random.Generator
+        self, many: ClientData, outputs: Columns, rng: Rng
     ) -> FloatArray | None:
         """Return codes with the labels taken out, one prior after the other."""
         kinds, which = np.unique(many.public[PRIOR], axis=0, return_inverse=True)
@@ -150,10 +129,6 @@ class LabelSubject(RecordSubject):
         for part, values in zip(parts, present, strict=True):
             together[part] = values
         return together
-
-    def shown(self, x: ClientData) -> FloatArray | None:
-        """Return nothing: a code has not the form of its label."""
-        return None
 
     def odd_inputs(self) -> list[OddInput]:
         """Return labels that are none of the classes."""
@@ -177,74 +152,3 @@ def label_subject(task: Task) -> LabelSubject:
     name = examples.message_name(task.protocol, message.name, k)
     prior = np.array(examples.example_params(task.epsilon, k)[PRIOR])
     return LabelSubject(task, message, name, params, Budget(task.epsilon), prior)
-
-
-class AlibiHalfScale(Alibi):
-    """Noise of scale 1/epsilon: takes 1 for the sensitivity of a one-hot label."""
-
-    def __init__(self, *, epsilon: float, n_classes: int) -> None:
-        super().__init__(epsilon=epsilon, n_classes=n_classes)
-        self.noise = Alibi(epsilon=2 * epsilon, n_classes=n_classes).noise
-
-    def worst_log_ratio(self) -> float:
-        """Return the loss of one of the two numbers that differ."""
-        return super().worst_log_ratio() / 2
-
-
-class OneBitCounted(UnarySymmetric):
-    """Flips bits at the full epsilon each, and counts one of the two that differ."""
-
-    def __init__(self, *, epsilon: float, n_classes: int) -> None:
-        super().__init__(epsilon=2 * epsilon, n_classes=n_classes)
-        self.epsilon = epsilon
-
-    def worst_ratio(self) -> Fraction:
-        """Return the ratio of one bit."""
-        return self.p / self.q
-
-
-class CodeEachEpoch(messages.CodeMessage):
-    """Noises the label anew for each of two passes over the data."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the codes of both passes."""
-        first = super().draw(task, data, entropy)
-        return {**first, "second": super().draw(task, data, entropy)[CODE]}
-
-
-class NudgedPrior(messages.LikelyCodeMessage):
-    """Takes the label for likelier by 1e-9: seen where priors tie, and nowhere else."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return codes drawn by priors that the labels have touched."""
-        is_label = data.labels[:, None] == np.arange(len(task.classes))
-        nudged = data.public[PRIOR] + 1e-9 * is_label
-        return super().draw(task, replace(data, public={PRIOR: nudged}), entropy)
-
-
-class PriorFromLabels(messages.LikelyCodeMessage):
-    """Takes the label itself for likely: its prior is five times any other label's."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return codes drawn by priors that the labels themselves made."""
-        places = np.arange(len(task.classes))
-        priors = 1 + 4.0 * (data.labels[:, None] == places)
-        return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
-
-
-class BothRounds(messages.LikelyCodeMessage):
-    """Asks the first round's clients again: each round is within epsilon, not both."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the code of the second round, and that of the first beside it."""
-        first = messages.FIRST_ROUND.draw(replace(task, encoder="k_rr"), data, entropy)
-        return {**super().draw(task, data, entropy), "first": first[CODE]}
-
-
-class LabelInFeatures(messages.CodeMessage):
-    """Noises the label, and leaves it among the features that are published."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the codes, and the features: among them one that tells the label."""
-        features = np.column_stack([data.coefficients, data.labels])
-        return {**super().draw(task, data, entropy), "features": features}

@@ -1,11 +1,11 @@
-"""Checks of a server's message, and the broken twins that they must catch."""
+"""Subject and checks of a server's message about its whole table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,21 +13,20 @@ from numpy.typing import NDArray
 
 from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy, Words
 from curvote.base.errors import UserError
-from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import residuals
 from curvote.checks.residuals import SAMPLE_NUMBERS, noise_uniforms
-from curvote.checks.subject import Finding, Loss, OddInput, SentSubject
-from curvote.mechanisms.gaussian import ROUNDING_VARIANCE, GaussianNoise, Steps
+from curvote.checks.subject import Findings, Loss, OddInput, Rng, SentSubject
+from curvote.mechanisms.gaussian import ROUNDING_VARIANCE, Steps
 from curvote.messages.message import ClientData, payload_at
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage, ReleasePayload
-from curvote.systems.transfer.method.forms import cells, kernel, moments
-from curvote.systems.transfer.method.release import check_release, server_stream
-from curvote.systems.transfer.method.task import Form, Level, Task
+from curvote.systems.transfer.method.release import check_release
+from curvote.systems.transfer.method.task import Task
 from curvote.wire.strict_json import canonical_json
 
+SLACK = 1e-12
 SEEDS = 8
 # Of two servers' numbers chance makes a few alike: sigma is 16 steps at least.
 EQUAL_SHARE = 0.5
@@ -42,6 +41,34 @@ class SeededSystemEntropy(SystemEntropy):
     def words(self, n: int) -> Words:
         """Return the next ``n`` words of the seed."""
         return self._words.words(n)
+
+
+def check_sensitivity(subject: TableSubject) -> str | None:
+    """Return a finding if one record moves the sums by more than declared."""
+    declared = subject.message.form(subject.task).sensitivity(subject.task)
+    for n in tables.table_sizes(subject.message, subject.task):
+        square = tables.worst_neighbours(subject.message, subject.task, n).square
+        if square > declared**2 * (1 + SLACK):
+            moved = f"one record of {n} moves the sums by {math.sqrt(square):.6g}"
+            return f"{moved} steps, not {declared:.6g}"
+    return None
+
+
+def check_delta(subject: TableSubject) -> str | None:
+    """Return a finding if the exact delta exceeds the stated one."""
+    epsilon, most = subject.budget.epsilon, subject.budget.delta
+    noise = subject.message.noise(subject.task, subject.records)
+    delta = tables.difference_delta(_sums_apart(subject), noise.sigma, epsilon)
+    if delta <= most * (1 + 1e-9):
+        return None
+    return f"delta at epsilon {epsilon:g} is {delta:.3g}, not {most:.3g}"
+
+
+def _sums_apart(subject: TableSubject) -> Steps:
+    """Return how far the sums of the worst neighbours are apart."""
+    first, second, _ = subject.worst.tables
+    task, message = subject.task, subject.message
+    return message.sums(task, first) - message.sums(task, second)
 
 
 def check_fields(subject: TableSubject) -> str | None:
@@ -161,9 +188,7 @@ def _attack_weights(subject: TableSubject, points: FloatArray) -> list[FloatArra
     queries share: the same, with the shared part taken out by its covariance.
     """
     form, task = subject.message.form(subject.task), subject.task
-    x, x2, _ = subject.worst.tables
-    apart = subject.message.sums(task, x) - subject.message.sums(task, x2)
-    rows = form.weights(task, apart.astype(np.float64))
+    rows = form.weights(task, _sums_apart(subject).astype(np.float64))
     gap = form.product(task, points, rows)
     some = POINTS if rows.shape[1] <= WIDE else FEW
     features = form.product(task, points[:some], np.eye(rows.shape[1]))
@@ -188,7 +213,6 @@ SIZES = (1, 2, 3, 17)
 RECORDS = 100
 # Numbers that are compared for the noise that they share.
 PAIRED_NUMBERS = 2000
-SLACK = 1e-12
 # Roots are found to so much of themselves.
 ROUNDING = 1e-9
 
@@ -205,19 +229,21 @@ class TableSubject(SentSubject):
     records: int
 
     stands_for: ClassVar[str] = ""
-    deciding: ClassVar[tuple[int, ...]] = ()
-    rejects: ClassVar[bool] = False
     most_numbers: ClassVar[int] = 150_000
     # Each table is a call of its own.
     crowd: ClassVar[tuple[int, int]] = (60, 60)
     batched: ClassVar[bool] = False
+
+    @property
+    def mechanism(self) -> None:
+        """No one value: noise depends on the number of records."""
 
     @cached_property
     def worst(self) -> tables.WorstNeighbours:
         """Return the neighbours that are furthest apart."""
         return tables.worst_neighbours(self.message, self.task, self.records)
 
-    def inputs(self, rng: np.random.Generator) -> list[ClientData]:
+    def inputs(self, rng: Rng) -> list[ClientData]:
         """Return the two neighbours that are furthest apart."""
         del rng
         return [self.worst.first, self.worst.second]
@@ -225,23 +251,22 @@ class TableSubject(SentSubject):
     def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
         """Return the releases of ``n`` servers that all hold the table ``x``.
 
-        The sums are made once and noised for all: `leaving.check_path` holds a single
+        The sums are made once and noised for all: `check_path` holds a single
         release against the same noise, word for word.
         """
         message = self.message.draw(self.task, x, entropy)
         sums = np.tile(self.message.sums(self.task, x), (n, 1))
         noise = self.message.noise(self.task, len(x.z))
-        columns = {
-            name: np.repeat(column, n, axis=0) for name, column in message.items()
-        }
+        columns = {name: np.repeat(v, n, axis=0) for name, v in message.items()}
         return columns | {"values": noise.add(sums, entropy)}
 
     def send(self, many: Tables, entropy: Entropy) -> Columns:
         """Return the release of each of some tables."""
         messages = [self.message.draw(self.task, table, entropy) for table in many]
-        return self.together(messages)
+        columns: Columns = self.together(messages)
+        return columns
 
-    def many(self, n: int, rng: np.random.Generator) -> Tables:
+    def many(self, n: int, rng: Rng) -> Tables:
         """Return random small tables, within the bounds and beyond."""
         sizes = [size for size in SIZES if self._size_allowed(size)]
         return [self._random_table(int(size), rng) for size in rng.choice(sizes, n)]
@@ -254,7 +279,7 @@ class TableSubject(SentSubject):
             return False
         return True
 
-    def _random_table(self, n: int, rng: np.random.Generator) -> ClientData:
+    def _random_table(self, n: int, rng: Rng) -> ClientData:
         """Return a random table of ``n`` records."""
         cube = (residuals.test_values((n, self.task.d), rng) + 1) / 2
         codes = rng.integers(len(self.task.classes), size=n)
@@ -271,9 +296,7 @@ class TableSubject(SentSubject):
             [first, [table.labels[0] for table in many], [len(k.z) for k in many]]
         )
 
-    def residuals(
-        self, many: Tables, outputs: Columns, rng: np.random.Generator
-    ) -> FloatArray:
+    def residuals(self, many: Tables, outputs: Columns, rng: Rng) -> FloatArray:
         """Return the uniform values of the noise under its declared law."""
         sums = np.stack([self.message.sums(self.task, table) for table in many])
         sigma = [self.message.noise(self.task, len(k.z)).sigma for k in many]
@@ -286,14 +309,13 @@ class TableSubject(SentSubject):
         noise = outputs["values"] - self.message.sums(self.task, x)
         uniforms = noise_uniforms(noise, sigma, rng)
         gap = residuals.uniformity_gap(uniforms, alpha)
-        return gap or residuals.check_lags(uniforms[:PAIRED_NUMBERS, :-1]).why
+        return gap or residuals.check_lags(uniforms[:PAIRED_NUMBERS, :-1])
 
     def shown(self, x: ClientData) -> FloatArray | None:
         """Return the release without noise, None for another payload."""
-        sums = self.message.sums(self.task, x)[None]
         if self.message.payload is not ReleaseMessage.payload:
             return None
-        return np.append(float(len(x.z)), sums[0])
+        return np.append(float(len(x.z)), self.message.sums(self.task, x))
 
     def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
         """Return the declared loss of each release."""
@@ -343,40 +365,9 @@ class TableSubject(SentSubject):
         lower, upper = np.array([feature[1:] for feature in self.task.features]).T
         return lower, upper
 
-    def own_checks(self) -> list[Finding]:
+    def own_checks(self) -> Findings:
         """Check sensitivity, the exact delta, the message, and queries."""
-        return [
-            Finding("sensitivity", self._check_sensitivity()),
-            Finding("delta", self._check_delta()),
-            Finding("fields", check_fields(self)),
-            Finding("path", check_path(self)),
-            Finding("streams", check_streams(self)),
-            Finding("queries", check_queries(self)),
-        ]
-
-    def _check_sensitivity(self) -> str | None:
-        """Return a finding if one record moves the sums by more than declared."""
-        declared = self.message.form(self.task).sensitivity(self.task)
-        for n in tables.table_sizes(self.message, self.task):
-            square = tables.worst_neighbours(self.message, self.task, n).square
-            if square > declared**2 * (1 + SLACK):
-                return (
-                    f"one record of {n} moves the sums by {math.sqrt(square):.6g}"
-                    f" steps, not {declared:.6g}"
-                )
-        return None
-
-    def _check_delta(self) -> str | None:
-        """Return a finding if the exact delta exceeds the stated one."""
-        epsilon, most = self.budget.epsilon, self.budget.delta
-        first, second, _ = self.worst.tables
-        apart = self.message.sums(self.task, first)
-        apart = apart - self.message.sums(self.task, second)
-        noise = self.message.noise(self.task, self.records)
-        delta = tables.difference_delta(apart, noise.sigma, epsilon)
-        if delta <= most * (1 + 1e-9):
-            return None
-        return f"delta at epsilon {epsilon:g} is {delta:.3g}, not {most:.3g}"
+        return {name: check(self) for name, check in CHECKS.items()}
 
     def answers(
         self, x: ClientData, points: FloatArray, releases: int, entropy: Entropy
@@ -410,158 +401,12 @@ def table_subject(task: Task, records: int | None = None) -> TableSubject:
     return TableSubject(task, MESSAGES[task.asks], *named, records)
 
 
-DELTA = 1e-4
-
-
-class FormMessage(ReleaseMessage):
-    """Message of a form that is not in the registry."""
-
-    def __init__(self, kind: Form) -> None:
-        self.kind = kind
-
-    def form(self, task: Any) -> Form:
-        """Return the message's own form."""
-        return self.kind
-
-    def noise(self, task: Any, n: int) -> GaussianNoise:
-        """Return the form's own noise."""
-        return self.kind.noise(task, task.cost(n))
-
-    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return a release like the shipped one, but for its numbers."""
-        refusing = super().draw(task, data, SystemEntropy())
-        noise, stream = self.noise(task, len(data.z)), server_stream(entropy, task)
-        return refusing | {"values": noise.add(self.sums(task, data), stream)[None]}
-
-
-@dataclass(frozen=True, eq=False)
-class FreshNoise(TableSubject):
-    """Keeps the sums, and noises them anew for each query."""
-
-    def answers(
-        self, x: ClientData, points: FloatArray, releases: int, entropy: Entropy
-    ) -> FloatArray:
-        """Return answers each of which has noise of its own."""
-        releases_drawn = self.draw(x, releases * len(points), entropy)["values"]
-        by_point = releases_drawn.astype(np.float64).reshape(len(points), releases, -1)
-        pairs = zip(by_point, points[:, None], strict=True)
-        return np.hstack([self.query_answers(values, point) for values, point in pairs])
-
-
-class CentringUnscaled(kernel.Kernel):
-    """Centres by the own rate, with the noise of a public centre (paper 002, (8))."""
-
-    def sensitivity(self, task: Task) -> float:
-        """Return the sensitivity of a centred sum with a fixed centre."""
-        joint = math.sqrt(len(task.params["bandwidths"]))
-        return self.unit(task) * joint + math.sqrt(self.length(task))
-
-
-class ClassesWithoutSqrt2(cells.Cells):
-    """Overlooks that a record that leaves one class arrives in another."""
-
-    def sensitivity(self, task: Task) -> float:
-        """Return the norm of one record, without the factor sqrt 2."""
-        return self.unit(task)
-
-
-class BoundsFromRecords(cells.Cells):
-    """Takes each feature's bounds from the table."""
-
-    def sums(self, task: Task, cube: FloatArray, codes: Steps) -> Steps:
-        """Return the counts of records scaled by their own extremes."""
-        least, most = cube.min(axis=0), cube.max(axis=0)
-        scaled = (cube - least) / np.where(most > least, most - least, 1.0)
-        return super().sums(task, scaled, codes)
-
-
-class DeltaIgnored(moments.Moments):
-    """Adds the noise of delta = n^-2 for every stated delta."""
-
-    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
-        """Return the noise of another delta."""
-        return super().noise(task, replace(budget, delta=tables.RECORDS**-2))
-
-
-class VisitedNoise(GaussianNoise):
-    """Noise on nonzero counts only."""
-
-    def add(self, steps: Steps, entropy: Entropy) -> Steps:
-        """Return the counts with noise, zeros unchanged."""
-        return np.where(steps != 0, super().add(steps, entropy), 0)
-
-
-class VisitedCellsOnly(cells.Cells):
-    """Adds no noise to cells in which nobody is."""
-
-    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
-        """Return noise for visited cells."""
-        return VisitedNoise(self.sensitivity(task), budget.epsilon, budget.delta)
-
-
-class RatePayload(ReleasePayload):
-    """A release, and the share of the second class among the records."""
-
-    rate: float
-
-
-class RateBeside(ReleaseMessage):
-    """Sends the exact own rate beside the centred sum, for whoever wants it back."""
-
-    payload = RatePayload
-
-    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return a release and the rate."""
-        rate = np.array([np.mean(data.labels == 1)])
-        return {"rate": rate, **super().draw(task, data, entropy)}
-
-
-class BandwidthsFullBudget(kernel.Kernel):
-    """Releases each of several bandwidths with the whole budget."""
-
-    def sensitivity(self, task: Task) -> float:
-        """Return the sensitivity at a single bandwidth."""
-        return self.unit(task) + math.sqrt(self.length(task))
-
-
-def release_twins() -> dict[str, Callable[[float], TableSubject]]:
-    """Return the broken twins of releases by name."""
-    forms: dict[str, tuple[type[Form], str]] = {
-        "centring_unscaled": (CentringUnscaled, "kernel"),
-        "classes_without_sqrt2": (ClassesWithoutSqrt2, "cells"),
-        "bounds_from_records": (BoundsFromRecords, "cells"),
-        "delta_ignored": (DeltaIgnored, "moments"),
-        "visited_cells_only": (VisitedCellsOnly, "cells"),
-        "bandwidths_full_budget": (BandwidthsFullBudget, "kernel_half"),
-    }
-    builders: dict[str, Callable[[float], TableSubject]] = {
-        name: partial(_form_twin, name=example, message=FormMessage(kind()))
-        for name, (kind, example) in forms.items()
-    }
-    builders["rate_beside"] = partial(_form_twin, name="kernel", message=RateBeside())
-    builders["fresh_noise"] = _fresh_noise_twin
-    builders["printed_noise"] = _printed_twin
-    return {f"transfer_{name}": twin for name, twin in builders.items()}
-
-
-def _form_twin(epsilon: float, *, name: str, message: ReleaseMessage) -> TableSubject:
-    """Return the twin of one broken message."""
-    subject = table_subject(
-        tables.example_task(name, Level(epsilon, DELTA)), tables.RECORDS
-    )
-    return replace(subject, message=message)
-
-
-def _fresh_noise_twin(epsilon: float) -> TableSubject:
-    """Return the twin with fresh noise for each query."""
-    subject = table_subject(
-        tables.example_task("moments", Level(epsilon)), tables.RECORDS
-    )
-    return FreshNoise(**vars(subject))
-
-
-def _printed_twin(epsilon: float) -> TableSubject:
-    """Return the twin with the published noise, which is too little."""
-    del epsilon
-    task = tables.example_task("kernel_half", Level(20.0, DELTA), bandwidths=[1.0])
-    return table_subject(replace(task, release="printed"), tables.RECORDS)
+# Checks of releases about tables alone, by their names.
+CHECKS: Mapping[str, Callable[[TableSubject], str | None]] = {
+    "sensitivity": check_sensitivity,
+    "delta": check_delta,
+    "fields": check_fields,
+    "path": check_path,
+    "streams": check_streams,
+    "queries": check_queries,
+}

@@ -6,8 +6,8 @@ that differs from such a one in one record.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -92,45 +92,30 @@ def _search_worst(message: Any, document: bytes, n: int) -> WorstNeighbours:
     """Search all neighbours of ``n`` records for the furthest pair of sums."""
     task = Task.from_json(parse_json(document, len(document)))
     records = record_pool(task)
-    furthest = max(
-        (
-            (*_furthest_rows(sums), rest)
-            for rest, sums in _neighbour_families(message, task, n)
-        ),
-        key=lambda row: row[0],
-    )
-    square, (i, j), rest = furthest
-    k = next(row for row in range(len(records.z)) if row not in {i, j})
-    return WorstNeighbours(
-        square, *(records.subset(np.array([*rest, at])) for at in (i, j, k))
-    )
-
-
-def _neighbour_families(
-    message: Any, task: Task, n: int
-) -> Iterator[tuple[tuple[int, ...], Steps]]:
-    """Yield n - 1 records, and their sums with each record of the pool."""
-    records = record_pool(task)
     m = len(records.z)
-    cache: dict[tuple[int, ...], Steps] = {}
 
+    @cache
     def sums(rows: tuple[int, ...]) -> Steps:
-        if rows not in cache:
-            cache[rows] = message.sums(task, records.subset(np.array(rows)))
-        return cache[rows]
+        values: Steps = message.sums(task, records.subset(np.array(rows)))
+        return values
 
+    furthest: int = -1
+    best: tuple[tuple[int, ...], int, int] = (), 0, 0
     few = n <= SIZES[-1]
     every = combinations_with_replacement(range(m), n - 1)
     for rest in every if few else (((i,) * (n - 1)) for i in range(m)):
-        yield rest, np.stack([sums(tuple(sorted((*rest, i)))) for i in range(m)])
-
-
-def _furthest_rows(sums: Steps) -> tuple[int, tuple[int, int]]:
-    """Return the largest squared distance of rows, and the two rows."""
-    apart = sums[:, np.newaxis] - sums
-    squares = np.einsum("ijk,ijk->ij", apart, apart)
-    i, j = np.unravel_index(int(squares.argmax()), squares.shape)
-    return int(squares[i, j]), (int(i), int(j))
+        # All tables of these n - 1 records and one of the pool: [m, length].
+        family = np.stack([sums(tuple(sorted((*rest, i)))) for i in range(m)])
+        apart = family[:, np.newaxis] - family
+        squares = np.einsum("ijk,ijk->ij", apart, apart)
+        if squares.max() > furthest:
+            furthest = int(squares.max())
+            best = (rest, *divmod(int(squares.argmax()), m))
+    rest, i, j = best
+    k = next(row for row in range(m) if row not in {i, j})
+    return WorstNeighbours(
+        furthest, *(records.subset(np.array([*rest, at])) for at in (i, j, k))
+    )
 
 
 # The law of the loss is laid out on so many points at most.

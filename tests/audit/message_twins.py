@@ -1,34 +1,27 @@
-"""Gallery of broken twins by name; a new fault is a twin in this folder and a line."""
+"""Broken twins of messages about one record: fields, budgets, labels."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.message_subject import record_subject_of
-from curvote.audit.release import Memo, Release
-from curvote.audit.twins import mechanisms, releases
-from curvote.base.entropy import Entropy, SeededEntropy
-from curvote.base.privacy import Budget
+from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks.examples import MORE, example_task
-from curvote.checks.mechanism_subject import MechanismSubject, build_subject, subject_of
-from curvote.checks.subject import BROKEN, SentSubject
 from curvote.curves.direction import class_codes
-from curvote.mechanisms.base import Mechanism
-from curvote.mechanisms.factory import names
-from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.alibi import Alibi
+from curvote.mechanisms.frequency_oracles import UnarySymmetric
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import ClientData, Message
 from curvote.systems.cells import messages as cells
 from curvote.systems.direct.messages import Direction, Gradient, task_gradients
-from curvote.systems.labels import audit
+from curvote.systems.labels import messages as labels
+from curvote.systems.labels.messages import CODE, PRIOR
 from curvote.systems.mrma.messages import Report, Vote
-from curvote.systems.transfer.audit import subject as transfer
 from curvote.wire.task import Task
 
 
@@ -195,18 +188,6 @@ class GradientUnclipped(Gradient):
         return {"gradient": noised * np.maximum(length, 1)[:, None]}
 
 
-class BinsFromData(cells.Answer):
-    """Puts the edges of bins at the clients' own quantiles, which nobody hid."""
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return answers about bins that the other clients' records moved."""
-        thresholds = np.asarray(task.params["threshold"])
-        shares = np.arange(1, thresholds.shape[1] + 1) / (thresholds.shape[1] + 1)
-        edges = np.quantile(data.z, shares, axis=0).T
-        params = {**task.params, "threshold": edges.tolist()}
-        return super().draw(replace(task, params=params), data, entropy)
-
-
 class TwoFeatures(cells.Answer):
     """Asks each client about two numbers, with the whole budget for each."""
 
@@ -237,131 +218,62 @@ def _next_question(task: Task, question: NDArray[np.int64]) -> NDArray[np.int64]
     return (question + 1) % len(task.params["threshold"])
 
 
-Broken = MechanismSubject | SentSubject | Memo | Release
-Twin = Callable[[float], Broken]
+class AlibiHalfScale(Alibi):
+    """Noise of scale 1/epsilon: takes 1 for the sensitivity of a one-hot label."""
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=epsilon, n_classes=n_classes)
+        self.noise = Alibi(epsilon=2 * epsilon, n_classes=n_classes).noise
+
+    def worst_log_ratio(self) -> float:
+        """Return the loss of one of the two numbers that differ."""
+        return super().worst_log_ratio() / 2
 
 
-def _mechanism_twin(
-    kind: Callable[..., Mechanism], extra: tuple[FloatArray, ...] = (), **params: Any
-) -> Twin:
-    return lambda epsilon: subject_of(
-        kind(epsilon=epsilon, **params), "", params, extra
-    )
+class OneBitCounted(UnarySymmetric):
+    """Flips bits at the full epsilon each, and counts one of the two that differ."""
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=2 * epsilon, n_classes=n_classes)
+        self.epsilon = epsilon
+
+    def worst_ratio(self) -> Fraction:
+        """Return the ratio of one bit."""
+        return self.p / self.q
 
 
-def _message_twin(message: Any, protocol: str, n_classes: int = 2) -> Twin:
-    def make(epsilon: float) -> Broken:
-        task = example_task(protocol, message.name, epsilon, n_classes)
-        subject_kind = audit.label_subject if message.per_record else record_subject_of
-        return replace(subject_kind(task), message=message)
+class CodeEachEpoch(labels.CodeMessage):
+    """Noises the label anew for each of two passes over the data."""
 
-    return make
-
-
-def _rerun_twin(epsilon: float) -> Memo:
-    """Return a release without memory: each run noises the value anew."""
-    truth, laplace = np.array([0.25]), Laplace(epsilon=epsilon)
-
-    def release(seed: int) -> Callable[[], FloatArray]:
-        return partial(laplace.randomize, truth, SeededEntropy(seed))
-
-    return Memo("", {}, Budget(epsilon), truth, release)
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the codes of both passes."""
+        first = super().draw(task, data, entropy)
+        return {**first, "second": super().draw(task, data, entropy)[CODE]}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Doubled(MechanismSubject):
-    """Declares the law of one mechanism and draws from another."""
+class PriorFromLabels(labels.LikelyCodeMessage):
+    """Takes the label itself for likely: its prior is five times any other label's."""
 
-    secret: Mechanism
-
-    def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
-        """Return the outputs of clients who hold ``many``, a row each."""
-        return self.secret.randomize(many, entropy)
-
-
-# Small, so that few draws prove a larger one.
-EPSILON = 0.5
-FIVE = 5  # classes of a code
-_COUNTED: dict[str, Any] = {
-    "what": cells.COUNTS_ANSWER.what,
-    "nominal_partitions": cells.COUNTS_ANSWER.nominal_partitions,
-}
-TWINS: Mapping[str, Twin] = {
-    "sensitivity_halved": _mechanism_twin(mechanisms.SensitivityHalved),
-    "budget_not_split": _mechanism_twin(mechanisms.BudgetNotSplit, d=3),
-    "report_budget_not_split": _message_twin(ReportNotSplit(), "mrma"),
-    "float_laplace": _mechanism_twin(mechanisms.FloatLaplace),
-    "min_max_2023": _mechanism_twin(
-        mechanisms.MinMax2023, extra=mechanisms.FAR_APART, d=4
-    ),
-    "unary_full_epsilon": _mechanism_twin(mechanisms.UnaryFullEpsilon, n_classes=4),
-    "rerandomised_memo": _rerun_twin,
-    "raw_echo": _mechanism_twin(mechanisms.RawEcho),
-    "no_noise": _mechanism_twin(mechanisms.NoNoise),
-    "off_by_one_threshold": _mechanism_twin(mechanisms.OffByOneThreshold),
-    "off_by_one_comparison": _mechanism_twin(mechanisms.OffByOneComparison),
-    "same_seed": _mechanism_twin(mechanisms.SameSeed),
-    "shared_noise": _mechanism_twin(mechanisms.SharedNoise),
-    "repeated_blocks": _mechanism_twin(mechanisms.RepeatedBlocks),
-    "passes_nan": _mechanism_twin(mechanisms.PassesNaN),
-    "missing_for_large": _mechanism_twin(mechanisms.MissingForLarge),
-    "no_clipping": _mechanism_twin(mechanisms.NoClipping),
-    "subset_with_label": _mechanism_twin(mechanisms.SubsetWithLabel, n_classes=4),
-    "gaussian_halved": _mechanism_twin(mechanisms.GaussianHalved, d=3, delta=1e-5),
-    "naked_label": _message_twin(NakedLabel(), "mrma"),
-    "quiet_label_bin": _message_twin(QuietLabelBin(), "mrma"),
-    "vote_twice": _message_twin(VoteTwice(), "mrma"),
-    "direction_twice": _message_twin(DirectionTwice(), "direct"),
-    "label_beside": _message_twin(LabelBeside(), "direct"),
-    "gradient_unclipped": _message_twin(GradientUnclipped(), "sgd"),
-    "label_beside_code": _message_twin(LabelBesideCode(), "direct", FIVE),
-    "corner_of_wrong_length": _message_twin(CornerOfWrongLength(), "direct", FIVE),
-    "half_noise_for_few": _mechanism_twin(mechanisms.HalfNoiseForFew),
-    "exact_half_noise_for_few": _mechanism_twin(mechanisms.ExactHalfNoiseForFew),
-    "quiet_bin": _mechanism_twin(mechanisms.QuietBin),
-    "quiet_at_tenths": _mechanism_twin(mechanisms.QuietAtTenths),
-    "half_noise_in_a_bin": _mechanism_twin(mechanisms.HalfNoiseInABin),
-    "quiet_where_clipped": _mechanism_twin(mechanisms.QuietWhereClipped),
-    "lagged_noise": _mechanism_twin(mechanisms.LaggedNoise),
-    "one_noise_for_two": _mechanism_twin(mechanisms.OneNoiseForTwo, d=3),
-    "coarse_threshold": _mechanism_twin(mechanisms.CoarseThreshold),
-    "coarse_rounding": _mechanism_twin(mechanisms.CoarseRounding),
-    "halved_threshold": _mechanism_twin(mechanisms.HalvedThreshold, d=3),
-    "words_by_label": _mechanism_twin(
-        mechanisms.WordsByLabel, n_classes=4, prior=(0.33, 0.33, 0.33, 0.01)
-    ),
-    "labels_alibi_half_scale": _mechanism_twin(audit.AlibiHalfScale, n_classes=4),
-    "labels_one_bit_counted": _mechanism_twin(audit.OneBitCounted, n_classes=4),
-    "labels_code_each_epoch": _message_twin(audit.CodeEachEpoch(), "labels", MORE),
-    "labels_prior_from_labels": _message_twin(
-        audit.PriorFromLabels(), "labels_two", MORE
-    ),
-    "labels_nudged_prior": _message_twin(audit.NudgedPrior(), "labels_two", MORE),
-    "labels_both_rounds": _message_twin(audit.BothRounds(), "labels_two", MORE),
-    "labels_label_in_features": _message_twin(audit.LabelInFeatures(), "labels", MORE),
-    "large_share_not_split": _message_twin(LargeShareNotSplit(), "mrma"),
-    "bins_from_data": _message_twin(BinsFromData(**_COUNTED), "counts"),
-    "two_features": _message_twin(TwoFeatures(**_COUNTED), "counts"),
-    **releases.table_twins(),
-    **transfer.release_twins(),
-    **releases.command_twins(),
-}
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return codes drawn by priors that the labels themselves made."""
+        places = np.arange(len(task.classes))
+        priors = 1 + 4.0 * (data.labels[:, None] == places)
+        return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
 
 
-def gallery_names() -> list[str]:
-    """Return ``broken.<name>`` of each fault and each mechanism."""
-    return [BROKEN + name for name in (*TWINS, *(f"doubled_{n}" for n in names()))]
+class BothRounds(labels.LikelyCodeMessage):
+    """Asks the first round's clients again: each round is within epsilon, not both."""
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the code of the second round, and that of the first beside it."""
+        first = labels.FIRST_ROUND.draw(replace(task, encoder="k_rr"), data, entropy)
+        return {**super().draw(task, data, entropy), "first": first[CODE]}
 
 
-def gallery(name: str, epsilon: float = EPSILON) -> Broken:
-    """Return the broken twin ``name`` of ``gallery_names()``.
+class LabelInFeatures(labels.CodeMessage):
+    """Noises the label, and leaves it among the features that are published."""
 
-    ``doubled_`` and the name of a mechanism claims epsilon and spends twice as much.
-    """
-    key = name.removeprefix(BROKEN)
-    if key in TWINS:
-        return replace(TWINS[key](epsilon), name=name)
-    key = key.removeprefix("doubled_")
-    secret = build_subject(key, 2 * epsilon).mechanism
-    honest = build_subject(key, epsilon)
-    return Doubled(honest.mechanism, name, honest.params, honest.budget, secret=secret)
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the codes, and the features: among them one that tells the label."""
+        features = np.column_stack([data.coefficients, data.labels])
+        return {**super().draw(task, data, entropy), "features": features}

@@ -1,11 +1,12 @@
 """Broken twins of mechanisms: noise, thresholds, records and rare paths."""
 
-from typing import Any
+from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.audit.twins import QuietBin, on_grid
+from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import duchi, exact, frequency_oracles, piecewise, privunit
@@ -17,32 +18,12 @@ from curvote.mechanisms.randomized_response import BinaryRR, RRWithPrior
 ECHO_BITS = 10
 
 
-def _on_grid(values: FloatArray) -> FloatArray:
-    return np.asarray(np.rint(values / exact.GRID_STEP) * exact.GRID_STEP)
-
-
 class SensitivityHalved(Laplace):
     """Takes the range of [-1, 1] for 1: half the noise, twice the loss."""
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         self.noise = Laplace(epsilon=2 * epsilon).noise
-
-
-class FloatLaplace(Laplace):
-    """Adds floating-point noise: low bits tell where it was added (Mironov 2012)."""
-
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        rng = np.random.default_rng(int(entropy.words(1)[0]))
-        return values + rng.laplace(scale=2 / self.epsilon, size=values.shape)
-
-
-class NoNoise(Laplace):
-    """Declares the Laplace law, and releases the value itself."""
-
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        del entropy
-        return _on_grid(values)
 
 
 class RawEcho(Laplace):
@@ -54,19 +35,11 @@ class RawEcho(Laplace):
         return np.where(echoes.reshape(values.shape), values, noised)
 
 
-class SameSeed(Laplace):
-    """Starts the same seeded stream at each call, whatever entropy it is given."""
-
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        del entropy
-        return super()._draw(values, SeededEntropy(0))
-
-
 class SharedNoise(Laplace):
     """Draws noise once a call and adds it to every client."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        return _on_grid(values) + super()._draw(np.zeros(1), entropy)
+        return on_grid(values) + super()._draw(np.zeros(1), entropy)
 
 
 class RepeatedBlocks(Laplace):
@@ -75,16 +48,7 @@ class RepeatedBlocks(Laplace):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         block = 65_536
         noise = super()._draw(np.zeros(min(block, values.size)), entropy)
-        return _on_grid(values) + np.resize(noise, values.shape)
-
-
-class PassesNaN(Laplace):
-    """Clips without looking: a missing value is released as missing."""
-
-    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
-        """Return the clipped values; NaN stays NaN."""
-        array: Any = np.asarray(values, dtype=np.float64)
-        return np.clip(array, self.low, self.high), 0
+        return on_grid(values) + np.resize(noise, values.shape)
 
 
 class MissingForLarge(Laplace):
@@ -101,14 +65,6 @@ class NoClipping(Laplace):
         """Return the values as they are."""
         super().clip(values)
         return np.asarray(values, dtype=np.float64), 0
-
-
-class OffByOneThreshold(BinaryRR):
-    """Keeps the label for one word in 2^64 too many."""
-
-    def __init__(self, *, epsilon: float) -> None:
-        super().__init__(epsilon=epsilon)
-        self.threshold += 1
 
 
 class OffByOneComparison(BinaryRR):
@@ -139,14 +95,6 @@ class SubsetWithLabel(frequency_oracles.SubsetSelection):
 
 # Two records of four numbers that the formula drives apart.
 FAR_APART = np.array([-1.0, -0.99, -0.98, 1.02]), np.array([1.0, 0.0, 0.5, -0.5])
-
-
-class BudgetNotSplit(PerCoordinate):
-    """Spends the whole epsilon on each coordinate."""
-
-    def __init__(self, *, epsilon: float, d: int) -> None:
-        super().__init__("laplace", d, epsilon=epsilon)
-        self.scalar = Laplace(epsilon=epsilon)
 
 
 class MinMax2023(PerCoordinate):
@@ -186,7 +134,6 @@ class GaussianHalved(Gaussian):
 
 
 FEW = 16
-LAG = 777
 
 
 class HalfNoiseForFew(Laplace):
@@ -208,25 +155,7 @@ class ExactHalfNoiseForFew(Laplace):
         return Laplace(epsilon=2 * self.epsilon).randomize(values, entropy)
 
 
-class _PartlyQuiet(Laplace):
-    """Adds no noise to some values."""
-
-    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
-        raise NotImplementedError
-
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        noised = super()._draw(values, entropy)
-        return np.where(self._quiet_mask(values), _on_grid(values), noised)
-
-
-class QuietBin(_PartlyQuiet):
-    """Adds no noise between .37 and .38."""
-
-    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
-        return np.asarray((values >= 0.37) & (values < 0.38))
-
-
-class QuietAtTenths(_PartlyQuiet):
+class QuietAtTenths(QuietBin):
     """Adds no noise to .1, .2 and so on: what people type."""
 
     def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
@@ -251,17 +180,6 @@ class QuietWhereClipped(Laplace):
         return np.where(clipped == values, self._draw(clipped, entropy), clipped)
 
 
-class LaggedNoise(Laplace):
-    """Uses each noise again for the client 777 places on, with the other sign."""
-
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        noise = super()._draw(np.zeros(values.shape), entropy)
-        block = np.arange(values.size) // LAG
-        again = np.arange(values.size) - LAG * (block % 2)
-        sign = np.where(block % 2, -1.0, 1.0)
-        return np.asarray(_on_grid(values) + sign * noise[again])
-
-
 class OneNoiseForTwo(PerCoordinate):
     """Adds the same noise to the first two numbers of a record."""
 
@@ -271,7 +189,7 @@ class OneNoiseForTwo(PerCoordinate):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = super()._draw(np.zeros(values.shape), entropy)
         noise[:, 1] = noise[:, 0]
-        return _on_grid(values) + noise
+        return on_grid(values) + noise
 
 
 class CoarseThreshold(piecewise.Piecewise):

@@ -1,1 +1,0 @@
-"""Broken twins of mechanisms and messages; the audit must catch each one."""
