@@ -143,23 +143,23 @@ def check_dataset(name: str, n: int = 200, **parameters: Any) -> None:
 
     def clients() -> dict[str, Any]:
         if dataset.SIMULATED:
-            drawn = dataset.clients(settings, n, np.random.default_rng(_SEED))
+            rows = dataset.clients(settings, n, np.random.default_rng(_SEED))
         else:
-            drawn = dataset.clients(settings, paths)
-        return {column: np.asarray(values) for column, values in drawn.items()}
+            rows = dataset.clients(settings, paths)
+        return {column: np.asarray(values) for column, values in rows.items()}
 
-    made, again = clients(), clients()
-    missing = {"client_id", "label", "group", "curve"} - set(made)
+    columns, again = clients(), clients()
+    missing = {"client_id", "label", "group", "curve"} - set(columns)
     _refuse(name, [f"clients lack {column}" for column in sorted(missing)])
     points, classes = len(facts["grid"]), facts["classes"]
-    lengths = {column: len(values) for column, values in made.items()}
+    lengths = {column: len(values) for column, values in columns.items()}
     if len({*lengths.values(), *([n] if dataset.SIMULATED else [])}) > 1:
         faults.append(f"columns have other lengths than n and each other: {lengths}")
-    if made["curve"].shape[1:] != (points,):
-        faults.append(f"curves are {made['curve'].shape[1:]}, the grid is {points}")
-    if not {*made["label"].tolist()} <= set(range(len(classes))):
+    if columns["curve"].shape[1:] != (points,):
+        faults.append(f"curves are {columns['curve'].shape[1:]}, the grid is {points}")
+    if not {*columns["label"].tolist()} <= set(range(len(classes))):
         faults.append(f"labels are not places in the classes {classes}")
-    if any(not np.array_equal(values, again[c]) for c, values in made.items()):
+    if any(not np.array_equal(values, again[c]) for c, values in columns.items()):
         faults.append("the same generator gives other clients")
     _refuse(name, faults)
 

@@ -17,7 +17,6 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from curvote.base import validate
 from curvote.base.errors import UserError
 
 _PLACE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -39,23 +38,25 @@ class Registry(Mapping[str, str]):
         calls: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.kind, self.group = kind, group
-        self._own = dict(places)
+        self._places = dict(places)
         self._calls = dict(calls or {})
 
     def __getitem__(self, name: str) -> str:
-        if name in self._own:
-            return self._own[name]
+        if name in self._places:
+            return self._places[name]
         if self.group and isinstance(name, str):
             if name in _plugins(self.group):
                 return _plugins(self.group)[name].value
-            if is_place(name) and name.partition(":")[0] not in self._own:
+            if is_place(name) and name.partition(":")[0] not in self._places:
                 return name
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._own
+        yield from self._places
         if self.group:
-            yield from (name for name in _plugins(self.group) if name not in self._own)
+            yield from (
+                name for name in _plugins(self.group) if name not in self._places
+            )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -65,9 +66,11 @@ class Registry(Mapping[str, str]):
 
         UserError: the name is not known, or its plug-in cannot be imported.
         """
+        from curvote.base import validate  # numpy, which no help needs
+
         place = self[validate.one_of(self, **{self.kind: name})]
         module, _, value = place.partition(":")
-        if name in self._own:
+        if name in self._places:
             loaded = import_module(module)
             return getattr(loaded, value) if value else loaded
         try:
@@ -86,12 +89,12 @@ class Registry(Mapping[str, str]):
         Of a family's member, such as ``sklearn:linear_model.Ridge``, the family.
         """
         family = name.partition(":")[0]
-        entry = family if family in self._own else name
+        entry = family if family in self._places else name
         return [entry, *self._calls.get(entry, ())]
 
     def origin(self, name: str) -> str:
         """Return whose a name is: "" for curvote, else a package or a place."""
-        if name in self._own or not self.group:
+        if name in self._places or not self.group:
             return ""
         plugin = _plugins(self.group).get(name)
         if plugin is None:

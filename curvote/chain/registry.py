@@ -7,7 +7,7 @@ asks for in ``MESSAGES_BY_SYSTEM`` of its ``messages``; one of a single system h
 
 from curvote.base.registry import Registry
 
-_OWN = {
+_PLACES = {
     "mrma": "curvote.systems.mrma",
     "direct": "curvote.systems.direct",
     "direct_two": "curvote.systems.direct",
@@ -36,7 +36,7 @@ _OWN = {
     "utility": "curvote.systems.utility",
     "utility_curves": "curvote.systems.utility",
 }
-SYSTEMS = Registry("protocol", _OWN)
+SYSTEMS = Registry("protocol", _PLACES)
 
 # What a pipeline is that names no protocol.
 DEFAULT = "mrma"

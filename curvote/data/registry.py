@@ -2,7 +2,7 @@
 
 from curvote.base.registry import Registry
 
-_OWN = {
+_PLACES = {
     "simulated": "curvote.data.simulation.simulated:CURVES",
     "uniform": "curvote.data.simulation.records:UNIFORM",
     "simulated_servers": "curvote.data.simulation.simulated:SERVER_CURVES",
@@ -29,4 +29,4 @@ _OWN = {
     "remote_table": "curvote.data.tables.remote:TABLE",
     "remote_labels": "curvote.data.tables.remote:LABELS",
 }
-DATASETS = Registry("source", _OWN, "curvote.datasets")
+DATASETS = Registry("source", _PLACES, "curvote.datasets")

@@ -338,15 +338,15 @@ class _AdmissionBatch:
     ) -> Iterator[AcceptedMessage | RefusedEnvelope]:
         """Yield the outcomes of messages of one round."""
         ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
-        asked = read_task(task)
-        plugin = MECHANISMS.origin(asked.mechanism)
+        round_task = read_task(task)
+        plugin = MECHANISMS.origin(round_task.mechanism)
         pairs: list[tuple[Envelope, _InvitationRow]] = []
         for place in places:
             item, invitation = self._envelopes[place], self._find_invitation(place)
             if isinstance(item, OpenedEnvelope) and invitation is not None:
                 pairs.append((item.envelope, invitation))
         messages = [(invited.subject, content.payload) for content, invited in pairs]
-        results = self._check(asked, messages)
+        results = self._check(round_task, messages)
         for (content, invited), message in zip(pairs, results, strict=True):
             if bool(content.unaudited) != bool(plugin):
                 words = (

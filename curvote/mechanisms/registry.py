@@ -2,7 +2,7 @@
 
 from curvote.base.registry import Registry
 
-_OWN = {
+_PLACES = {
     "laplace": "curvote.mechanisms.laplace:Laplace",
     "duchi": "curvote.mechanisms.duchi:Duchi",
     "duchi_vector": "curvote.mechanisms.duchi:DuchiVector",
@@ -36,4 +36,4 @@ _CALLS = {
         *("square_wave", "exponential", "binary_rr", "rr_on_bins"),
     )
 }
-MECHANISMS = Registry("mechanism", _OWN, "curvote.mechanisms", _CALLS)
+MECHANISMS = Registry("mechanism", _PLACES, "curvote.mechanisms", _CALLS)

@@ -30,7 +30,7 @@ VECTORS = plain.TINY | {
 @pytest.fixture
 def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Return a project whose clients are feature vectors."""
-    monkeypatch.setitem(DATASETS._own, "fake", "tests.fake_source")
+    monkeypatch.setitem(DATASETS._places, "fake", "tests.fake_source")
     return plain.write(tmp_path, vectors=VECTORS)
 
 

@@ -13,7 +13,7 @@ from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
 from curvote.base.registry import Registry
 
-_OWN = {
+_PLACES = {
     "logistic": "curvote.learning.learners.margins:fit_logistic",
     "centroid": "curvote.learning.learners.discriminants:fit_centroid",
     "cg": "curvote.learning.learners.discriminants:fit_conjugate_gradients",
@@ -23,7 +23,7 @@ _OWN = {
     "lda": "curvote.learning.learners.discriminants:fit_lda",
     "sklearn": "curvote.learning.learners.scikit:fit",
 }
-LEARNERS = Registry("learner", _OWN, "curvote.learners")
+LEARNERS = Registry("learner", _PLACES, "curvote.learners")
 # These are families: a path after a colon says which learner is meant.
 FAMILIES = {"sklearn": "linear_model.RidgeClassifier"}
 

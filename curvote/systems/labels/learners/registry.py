@@ -2,7 +2,7 @@
 
 from curvote.base.registry import Registry
 
-_OWN = {
+_PLACES = {
     "auto": "curvote.systems.labels.learners.auto:Auto",
     "knn": "curvote.systems.labels.learners.knn:KNN",
     "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
@@ -10,4 +10,4 @@ _OWN = {
     "likelihood": "curvote.systems.labels.learners.spectral:LikelihoodVotes",
     "neural": "curvote.systems.labels.neural.learner:Neural",
 }
-LEARNERS = Registry("estimator", _OWN, "curvote.label_learners")
+LEARNERS = Registry("estimator", _PLACES, "curvote.label_learners")
