@@ -38,7 +38,7 @@ PROMISED = {
         *("while serve waits", "between reservation and confirmation"),
     ),
     "Files": (
-        *("an altered table", "a torn manifest", "a destroyed index of records"),
+        *("an altered table", "a torn manifest", "destroyed records of runs"),
         "Prefect's database destroyed at the start",
         "Prefect's database destroyed at the end",
         *("Prefect's database absent", "Prefect's database of a newer version"),
