@@ -19,9 +19,7 @@ from curvote.messages import stages
 from curvote.pipeline.config.file import user_file_card
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import describe_choices
-from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release.publication import PublishedRound
 from curvote.pipeline.run.planner import Plan
 
 if TYPE_CHECKING:
@@ -44,15 +42,10 @@ class StagePace:
     _started: float = field(default_factory=time.monotonic)
     _first: int | None = None
 
-    def set_start(self, done: int) -> None:
-        """Set the number of finished blocks at the start."""
-        if self._first is None:
-            self._first = done
-
     def rate(self, done: int) -> float | None:
-        """Return the blocks per second so far; None: unknown yet."""
-        self.set_start(done)
-        blocks_made, spent = done - (self._first or 0), time.monotonic() - self._started
+        """Return the blocks per second since the first call; None: unknown yet."""
+        self._first = done if self._first is None else self._first
+        blocks_made, spent = done - self._first, time.monotonic() - self._started
         return blocks_made / spent if blocks_made > 0 and spent > 0 else None
 
     def remaining_seconds(self, done: int, blocks: int) -> float | None:
@@ -63,33 +56,26 @@ class StagePace:
     def publish(self, stage: str, done: int, blocks: int) -> None:
         """Set `current` to the progress of a stage."""
         remaining = self.remaining_seconds(done, blocks)
-        at = {"stage": stage, "blocks_done": done, "blocks": blocks}
         current_progress.clear()
-        current_progress.update(
-            at if remaining is None else at | {"remaining_seconds": remaining}
-        )
+        current_progress.update(stage=stage, blocks_done=done, blocks=blocks)
+        if remaining is not None:
+            current_progress["remaining_seconds"] = remaining
 
     def to_text(self, done: int, blocks: int) -> str:
         """Return rate and remaining time as text, "" if unknown."""
         rate, remaining = self.rate(done), self.remaining_seconds(done, blocks)
         if rate is None or remaining is None:
             return ""
-        return f"{rate:.3g}/s, about {_format_span(remaining)} left"
+        minutes = round(remaining / 60)
+        span = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        span = f"{remaining:.0f} s" if remaining < 120 else span
+        return f"{rate:.3g}/s, about {span} left"
 
     def to_numbers(self, done: int, blocks: int) -> dict[str, Any]:
         """Return rate and remaining time as numbers."""
-        numbers = {
-            "rate": self.rate(done),
-            "remaining": self.remaining_seconds(done, blocks),
-        }
+        remaining = self.remaining_seconds(done, blocks)
+        numbers = {"rate": self.rate(done), "remaining": remaining}
         return {name: None if v is None else round(v, 3) for name, v in numbers.items()}
-
-
-def _format_span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 # Whoever waits for a long stage hears of it this often, in seconds.
@@ -174,7 +160,9 @@ class _LineProgress:
 def print_raw_files(plan: Plan) -> None:
     """Print the raw files that are read: path, digest and origin."""
     for raw in {file for step in plan.steps for file in step.raw}:
-        lines.write_line(f"{raw.path}: {describe_digest(raw)}, {raw.origin}")
+        kind = "SHA-256" if "sha256" in raw.key_entry else "HMAC-SHA-256"  # private
+        digest = f"{kind} {raw.public_digest} (decompressed)"
+        lines.write_line(f"{raw.path}: {digest}, {raw.origin}")
 
 
 def print_user_file(project: Project, plan: Plan) -> None:
@@ -189,12 +177,6 @@ def print_user_file(project: Project, plan: Plan) -> None:
         line = card.summary_line() if card else None
         if line:
             lines.write_line(f"{line} (`curvote check {plan.configured.name}`)")
-
-
-def describe_digest(raw: RawInput) -> str:
-    """Return a file's digest, or its keyed digest if it is private."""
-    kind = "SHA-256" if "sha256" in raw.key_entry else "HMAC-SHA-256"
-    return f"{kind} {raw.public_digest} (decompressed)"
 
 
 def print_choices(plan: Plan) -> None:
@@ -228,10 +210,3 @@ def print_spending(project: Project, plan: Plan) -> bool:
         words = f"epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
         lines.write_line(f"  {step.stage.name}: {words}")
     return spent == Amount()
-
-
-def print_published(published: Iterator[PublishedRound]) -> None:
-    """Print the published tasks and invitations."""
-    for opened in published:
-        print(f"published: {opened.task}\ninvitations: {opened.invitations}")
-        print(f"waiting for {opened.waits_for} envelopes", flush=True)

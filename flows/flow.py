@@ -106,7 +106,13 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
     try:
         with lines.shared_facts(run=record.id):
             _run_steps(project, plan, record, request)
-        status, why = _publish_and_conclude(project, plan)
+        for opened in publish_rounds(project, plan.configured, plan.steps):
+            print(f"published: {opened.task}\ninvitations: {opened.invitations}")
+            print(f"waiting for {opened.waits_for} envelopes", flush=True)
+        status, why = "completed" if plan.complete else "partial", ""
+        if blocked := plan.blocked_steps():
+            status, why = "blocked", blocked[0].reason
+            print(f"blocked ({why})", flush=True)
     except Exception as error:
         status, why = "failed", failure_reason(error)
         raise
@@ -155,13 +161,3 @@ def _run_steps(
             future.result()
         if plan.complete and not plan.blocked_steps():
             page.submit(context, record).result()
-
-
-def _publish_and_conclude(project: Project, plan: Plan) -> tuple[str, str]:
-    """Publish open rounds; return how the run ended, and why."""
-    display.print_published(publish_rounds(project, plan.configured, plan.steps))
-    if not plan.blocked_steps():
-        return ("completed" if plan.complete else "partial"), ""
-    why = plan.blocked_steps()[0].reason
-    print(f"blocked ({why})", flush=True)
-    return "blocked", why

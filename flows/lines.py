@@ -18,7 +18,6 @@ from typing import Any, TextIO
 
 from curvote.base.errors import UserError
 
-FORMATS = ("text", "json")
 _FORMAT = "CURVOTE_LOG_FORMAT"
 _PIPE = "CURVOTE_LINES"
 # What every line of JSON has, null where it does not apply.

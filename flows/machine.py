@@ -1,5 +1,7 @@
 """Machine below a project: disk space, file systems and clock; causes of stops."""
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import os
@@ -8,7 +10,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -35,6 +37,13 @@ class Finding:
     status: Status
     found: str
     fix: str = ""
+
+    @classmethod
+    def of(
+        cls, check: str, problem: str, fix: str, sound: str, status: Status = "failed"
+    ) -> Finding:
+        """Return a problem with its remedy; if it is empty, that all is ``sound``."""
+        return cls(check, status, problem, fix) if problem else cls(check, "ok", sound)
 
 
 Check = Callable[[Project], Iterator[Finding]]
@@ -112,11 +121,21 @@ class Database:
         if path is None or not path.is_file():
             return None
         try:
-            roll_back(path)
+            if Path(f"{path}-journal").is_file():
+                # What a power cut or kill -9 left half written is undone by whoever
+                # opens the file for writing; a reader that may not write is refused.
+                # The journal of a living writer is left alone.
+                url = f"{path.absolute().as_uri()}?mode=rw"
+                with closing(sqlite3.connect(url, uri=True)) as db:
+                    db.execute(_COUNT_TABLES)
             with closing(open_read_only(path)) as db:
                 (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-                version = _alembic_revision(db)
                 (n_tables,) = db.execute(_COUNT_TABLES).fetchone()
+                table = f"{_COUNT_TABLES} WHERE name = 'alembic_version'"
+                version = None  # of a new one
+                if db.execute(table).fetchone()[0]:
+                    query = "SELECT version_num FROM alembic_version"
+                    (version,) = db.execute(query).fetchone() or [None]
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode in _BUSY  # whoever writes it can read it
             return None if busy else f"cannot be read: {error}"
@@ -124,22 +143,19 @@ class Database:
             return NOT_SOUND
         if verdict != "ok":
             return NOT_SOUND
-        readable, newest = self._known_revisions() if n_tables else (set(), set())
+        # The revisions that the installed package can read, and the newest.
+        readable, earlier = set[str](), set[str]()
+        spec = find_spec(self.package) if n_tables else None
+        for root in (spec and spec.submodule_search_locations) or []:
+            for file in Path(root, self.migrations).glob("*.py"):
+                text = file.read_text(encoding="utf-8")
+                readable.update(_REVISION.findall(text))
+                earlier.update(_DOWN_REVISION.findall(text))
+        newest = readable - earlier
         if n_tables and version and version not in readable:
             return f"was written by a newer {self.owner} (revision {version})"
         old = newest and version not in newest and not self.migrates
         return HALF_MADE if old else None
-
-    def _known_revisions(self) -> tuple[set[str], set[str]]:
-        """Return the revisions that the installed package can read; the newest."""
-        spec = find_spec(self.package)
-        roots = (spec.submodule_search_locations if spec else None) or []
-        files = (f for root in roots for f in Path(root, self.migrations).glob("*.py"))
-        texts = [file.read_text(encoding="utf-8") for file in files]
-        readable = {name for text in texts for name in _REVISION.findall(text)}
-        return readable, readable - {
-            name for text in texts for name in _DOWN_REVISION.findall(text)
-        }
 
     def problem_and_remedy(self, project: Project, problem: str) -> tuple[str, str]:
         """Return a problem as a sentence, and its remedy."""
@@ -183,15 +199,14 @@ def check_databases(project: Project) -> Iterator[Finding]:
         check = f"{database.owner} database"
         path = database.path(project)
         if path is None:
-            silence = describe_silence(os.environ[database.variable])
-            yield (
-                Finding(check, "failed", silence, "start it, or name another address")
-                if silence
-                else Finding(check, "ok", "it answers, or cannot be asked from here")
-            )
+            silence = describe_silence(os.environ[database.variable]) or ""
+            fix = "start it, or name another address"
+            sound = "it answers, or cannot be asked from here"
+            yield Finding.of(check, silence, fix, sound)
         elif problem := database.problem(project):
-            problem_text, fix = database.problem_and_remedy(project, problem)
-            yield Finding(check, "failed", problem_text, fix)
+            yield Finding(
+                check, "failed", *database.problem_and_remedy(project, problem)
+            )
         elif path.is_file():
             yield Finding(check, "ok", f"{path} is sound")
 
@@ -199,18 +214,6 @@ def check_databases(project: Project) -> Iterator[Finding]:
 def open_read_only(path: Path) -> sqlite3.Connection:
     """Return a connection that changes nothing."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-
-
-def roll_back(path: Path) -> None:
-    """Undo what a power cut or kill -9 left half written.
-
-    The journal of a dead writer is played back by whoever opens the file for writing; a
-    reader that may not write is refused. One of a living writer is left alone.
-    """
-    if Path(f"{path}-journal").is_file():
-        url = f"{path.absolute().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(url, uri=True)) as db:
-            db.execute(_COUNT_TABLES)
 
 
 def set_aside(path: Path) -> Path:
@@ -223,14 +226,6 @@ def set_aside(path: Path) -> Path:
         if journal.exists():
             journal.rename(f"{new}{journal.name.removeprefix(path.name)}")
     return new
-
-
-def _alembic_revision(db: sqlite3.Connection) -> str | None:
-    """Return the revision of a database that alembic keeps; None: a new one."""
-    if not db.execute(f"{_COUNT_TABLES} WHERE name = 'alembic_version'").fetchone()[0]:
-        return None
-    row = db.execute("SELECT version_num FROM alembic_version").fetchone()
-    return str(row[0]) if row else None
 
 
 def describe_silence(url: str, *, patient: bool = False) -> str | None:
@@ -272,14 +267,16 @@ def check_space(project: Project) -> Iterator[Finding]:
         free, size = (n * volume.f_frsize for n in (volume.f_bavail, volume.f_blocks))
         where = folder.relative_to(project.root) if folder != project.root else folder
         words = f"{where}: {_format_bytes(free)} of {_format_bytes(size)} free"
-        status = _grade(free, MIN_BYTES, FEW_BYTES)
-        yield Finding("space", status, words, "" if status == "ok" else SPACE_REMEDY)
+        grades = [("space", free, (MIN_BYTES, FEW_BYTES), words)]
         if volume.f_files:  # some file systems count none
-            status = _grade(volume.f_favail, MIN_INODES, FEW_INODES)
             words = f"{where}: {volume.f_favail:,} more files fit"
-            yield Finding(
-                "inodes", status, words, "" if status == "ok" else SPACE_REMEDY
-            )
+            limits = MIN_INODES, FEW_INODES
+            grades.append(("inodes", volume.f_favail, limits, words))
+        for check, value, (failed, warning), words in grades:
+            status: Status = "warning" if value < warning else "ok"
+            status = "failed" if value < failed else status
+            fix = "" if status == "ok" else SPACE_REMEDY
+            yield Finding(check, status, words, fix)
 
 
 def full_folder(project: Project, needed: int, *beside: Path) -> Path | None:
@@ -303,11 +300,10 @@ def check_file_systems(project: Project) -> Iterator[Finding]:
             if error.errno == errno.ENOSPC:
                 wrong = "no space left to try anything"
         where = folder.relative_to(project.root) if folder != project.root else folder
-        if wrong:
-            fix = "put it on a local file system that can be written"
-            yield Finding("file system", "failed", f"{where}: {wrong}", fix)
-        else:
-            yield Finding("file system", "ok", f"{where}: locks, links and syncs work")
+        problem = f"{where}: {wrong}" if wrong else ""
+        fix = "put it on a local file system that can be written"
+        sound = f"{where}: locks, links and syncs work"
+        yield Finding.of("file system", problem, fix, sound)
 
 
 def check_clock(project: Project) -> Iterator[Finding]:
@@ -316,13 +312,14 @@ def check_clock(project: Project) -> Iterator[Finding]:
     if latest is None:
         return
     when, what = latest
-    behind = (when - datetime.now(UTC)).total_seconds()
+    behind, words = (when - datetime.now(UTC)).total_seconds(), ""
     if behind > MAX_CLOCK_LAG:
-        words = f"{_format_seconds(behind)} behind {what} ({when:%Y-%m-%d %H:%M} UTC)"
-        fix = "set the clock; runs keep their order, but not their times"
-        yield Finding("clock", "warning", words, fix)
-    else:
-        yield Finding("clock", "ok", f"after {what}")
+        hours = behind / 3600
+        span = f"{hours:.1f} hours" if hours >= 1 else f"{behind / 60:.0f} minutes"
+        span = f"{hours / 24:.0f} days" if hours >= 48 else span
+        words = f"{span} behind {what} ({when:%Y-%m-%d %H:%M} UTC)"
+    fix = "set the clock; runs keep their order, but not their times"
+    yield Finding.of("clock", words, fix, f"after {what}", "warning")
 
 
 def _volume_folders(project: Project) -> list[Path]:
@@ -337,26 +334,17 @@ def _existing_folder(folder: Path) -> Path:
     return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
-def _grade(value: float, failed: float, warning: float) -> Status:
-    return "failed" if value < failed else "warning" if value < warning else "ok"
-
-
 def _format_bytes(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / MIB:.1f} MiB"
 
 
-def _format_seconds(seconds: float) -> str:
-    hours = seconds / 3600
-    if hours >= 48:
-        return f"{hours / 24:.0f} days"
-    return f"{hours:.1f} hours" if hours >= 1 else f"{seconds / 60:.0f} minutes"
-
-
 def _missing_ability(folder: Path, *, journal: bool) -> str | None:
     first, second = folder / "first", folder / "second"
-    first.touch()
-    if not _has_locks(first):
-        return "two processes can hold one lock: it has no locks"
+    with first.open("a") as handle, first.open("a") as other:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return "two processes can hold one lock: it has no locks"
     os.link(first, second)
     second.rename(folder / "three")
     sync_folder(folder)
@@ -365,17 +353,6 @@ def _missing_ability(folder: Path, *, journal: bool) -> str | None:
     with closing(sqlite3.connect(folder / "db")) as db:
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
     return None if mode == "wal" else "it has no write-ahead log"
-
-
-def _has_locks(path: Path) -> bool:
-    """Return whether a lock that one handle holds is refused to a second one."""
-    with path.open("a") as first, path.open("a") as second:
-        fcntl.flock(first, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _recorded_times(project: Project) -> Iterator[tuple[datetime, str]]:
@@ -443,9 +420,7 @@ def stop_cause(
         return UserError(f"{there}.")
     url = os.environ.get("PREFECT_API_URL") if error and database is PREFECT else None
     silence = describe_silence(url) if url else None
-    if silence:
-        return _server_lost(silence)
-    return None
+    return _server_lost(silence) if silence else None
 
 
 @contextmanager
@@ -456,25 +431,24 @@ def server_watched(url: str, ending: Callable[[], None]) -> Iterator[None]:
     own server is started again. ``ending`` is done before.
     """
     over = threading.Event()
-    watched = url, over, ending
-    threading.Thread(target=_watch_server, args=watched, daemon=True).start()
+
+    def watch() -> None:
+        missed = 0
+        while not over.wait(POLL_SECONDS):
+            silence = describe_silence(url, patient=True)
+            missed = missed + 1 if silence else 0
+            if silence and missed >= MAX_MISSES and not over.is_set():
+                lines.write_line(f"curvote: {_server_lost(silence)}", "error")
+                try:
+                    ending()
+                finally:
+                    os._exit(2)
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
         over.set()
-
-
-def _watch_server(url: str, over: threading.Event, ending: Callable[[], None]) -> None:
-    missed = 0
-    while not over.wait(POLL_SECONDS):
-        silence = describe_silence(url, patient=True)
-        missed = missed + 1 if silence else 0
-        if silence and missed >= MAX_MISSES and not over.is_set():
-            lines.write_line(f"curvote: {_server_lost(silence)}", "error")
-            try:
-                ending()
-            finally:
-                os._exit(2)
 
 
 def _server_lost(words: str) -> UserError:

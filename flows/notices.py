@@ -50,7 +50,24 @@ def send_notice(
     notice = {"event": event, "pipeline": pipeline, "time": now, **facts}
     with lines.shared_facts(pipeline=pipeline):
         if wanted.command:
-            _run_command(wanted.command, notice)
+            try:
+                done = subprocess.run(
+                    wanted.command,
+                    input=f"{json.dumps(notice)}\n".encode(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    timeout=_COMMAND_SECONDS,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                _warn_not_sent(f"{wanted.command[0]} took over {_COMMAND_SECONDS:g} s")
+            except OSError as error:
+                _warn_not_sent(f"{wanted.command[0]}: {error.strerror}")
+            else:
+                if done.returncode:
+                    _warn_not_sent(
+                        f"{wanted.command[0]} ended with exit code {done.returncode}"
+                    )
         if urls := os.environ.get(URLS_VARIABLE, "").split():
             _send_apprise(urls, notice)
 
@@ -75,25 +92,6 @@ def failures_noticed(project: Project, pipeline: str) -> Iterator[None]:
     except Exception:
         send_notice(project, "failed", pipeline)
         raise
-
-
-def _run_command(command: tuple[str, ...], notice: dict[str, Any]) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            input=f"{json.dumps(notice)}\n".encode(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_COMMAND_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        _warn_not_sent(f"{command[0]} took over {_COMMAND_SECONDS:g} s")
-    except OSError as error:
-        _warn_not_sent(f"{command[0]}: {error.strerror}")
-    else:
-        if done.returncode:
-            _warn_not_sent(f"{command[0]} ended with exit code {done.returncode}")
 
 
 def _send_apprise(urls: list[str], notice: dict[str, Any]) -> None:

@@ -63,7 +63,8 @@ MAX_HOURS = {
 
 def stage_task(stage: Stage) -> Task[..., Any]:
     """Return the task that is named after a stage and tagged with its side."""
-    return _cached_task(stage.name, _side_tag(stage.side))
+    tag = "release" if stage.side.startswith("client") else "server"
+    return _cached_task(stage.name, "client" if is_client_side(stage.side) else tag)
 
 
 @cache
@@ -72,13 +73,6 @@ def _cached_task(name: str, tag: str) -> Task[..., Any]:
     return Task(
         perform_step, name=name, tags=[tag], timeout_seconds=seconds, **TASK_OPTIONS
     )
-
-
-def _side_tag(side: str) -> str:
-    """Return the tag of a side: "client", "server", or "release"."""
-    if is_client_side(side):
-        return "client"
-    return "release" if side.startswith("client") else "server"
 
 
 _PAGE_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "page"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +15,7 @@ from curvote.chain.commands import align_columns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from curvote.advise.outlook import Expected, Outlook, OutlookRow
+    from curvote.advise.outlook import Expected, Outlook
     from curvote.advise.planner import Prediction
     from curvote.advise.prior import UtilityPrior
     from curvote.messages.amplification import ShuffledGuarantee
@@ -28,27 +27,9 @@ HEAD = (
 )
 
 
-def format_interval(reach: tuple[float, float]) -> str:
-    """Write an interval in percent."""
-    low, high = (f"{100 * end:.0f}" for end in reach)
-    return f"({low}-{high})"
-
-
 def format_percent(value: float) -> str:
     """Write a share in percent points."""
     return f"{100 * value:.1f}"
-
-
-def outsider_lines(rows: list[OutlookRow]) -> list[str]:
-    """Return lines on what is left of epsilon for who trusts the shuffler."""
-    from curvote.messages.amplification import OUTSIDER
-
-    lines = [
-        f"epsilon {row.epsilon:g}: {row.outside}, one of {row.outside.crowd:,}"
-        for row in rows
-        if row.outside
-    ]
-    return ["", f"For {OUTSIDER}:", *lines] if lines else []
 
 
 def _percents(expected: Expected) -> list[str]:
@@ -119,57 +100,44 @@ PLANNER: dict[str, float | str | None] = {
     "--mechanism": MECHANISM,
 }
 
-Clients = Annotated[int, Option(help="All clients who take part.")]
-Size = Annotated[int, Option("--features", "--d", help="Numbers in a record.")]
-Epsilon = Annotated[
-    list[float], Option(help="Budget of each client; several: a row each.")
-]
-Best = Annotated[
-    float | None, Option(help="Plan MRMA: accuracy of the best rule, no noise.")
-]
-Spread = Annotated[
-    float, Option(help="MRMA: standard deviation of a number in a class.")
-]
-Separation = Annotated[
-    float | None,
-    Option(help="MRMA: distance of class means (default: by best and spread)."),
-]
-Weak = Annotated[
-    float | None,
-    Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
-]
-WeakSize = Annotated[
-    int | None, Option("--weak-size", help="MRMA: reports of each of those.")
-]
-Positive = Annotated[float, Option(help="Share of the positive class.")]
-ShapeOption = Annotated[
-    str, Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
-]
-Mechanism = Annotated[str, Option(help="MRMA: unbiased mechanism of reports.")]
-Liars = Annotated[
-    float, Option("--liars", help="Share of clients who may lie, below 0.5.")
-]
-Volunteers = Annotated[
-    int, Option("--volunteers", help="How many make record and label public.")
-]
-Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
-
 
 def advise(  # noqa: PLR0917 - the options of a command are its arguments
-    clients: Clients,
-    d: Size,
-    epsilon: Epsilon,
-    best: Best = None,
-    spread: Spread = SPREAD,
-    separation: Separation = None,
-    weak: Weak = None,
-    weak_size: WeakSize = None,
-    positive: Positive = 0.5,
-    shape: ShapeOption = SHAPE,
-    mechanism: Mechanism = MECHANISM,
-    liars_: Liars = 0.0,
-    volunteers_: Volunteers = 0,
-    as_json: Json = False,
+    clients: Annotated[int, Option(help="All clients who take part.")],
+    d: Annotated[int, Option("--features", "--d", help="Numbers in a record.")],
+    epsilon: Annotated[
+        list[float], Option(help="Budget of each client; several: a row each.")
+    ],
+    best: Annotated[
+        float | None, Option(help="Plan MRMA: accuracy of the best rule, no noise.")
+    ] = None,
+    spread: Annotated[
+        float, Option(help="MRMA: standard deviation of a number in a class.")
+    ] = SPREAD,
+    separation: Annotated[
+        float | None,
+        Option(help="MRMA: distance of class means (default: by best and spread)."),
+    ] = None,
+    weak: Annotated[
+        float | None,
+        Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
+    ] = None,
+    weak_size: Annotated[
+        int | None, Option("--weak-size", help="MRMA: reports of each of those.")
+    ] = None,
+    positive: Annotated[float, Option(help="Share of the positive class.")] = 0.5,
+    shape: Annotated[
+        str, Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
+    ] = SHAPE,
+    mechanism: Annotated[
+        str, Option(help="MRMA: unbiased mechanism of reports.")
+    ] = MECHANISM,
+    liars_: Annotated[
+        float, Option("--liars", help="Share of clients who may lie, below 0.5.")
+    ] = 0.0,
+    volunteers_: Annotated[
+        int, Option("--volunteers", help="How many make record and label public.")
+    ] = 0,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say what protocol auto takes and what error to expect; --best plans MRMA."""
     if best is None:
@@ -278,6 +246,8 @@ def _plan_lines(
 
 def _outlook_text(outlook: Outlook) -> str:
     """Return the outlook as text: a table, and the reasons for it."""
+    from curvote.messages.amplification import OUTSIDER
+
     best = [format_percent(signal.best) for signal in outlook.signals.values()]
     table = [["epsilon", "auto takes", "N epsilon^2", "noise", *outlook.signals]]
     reasons = []
@@ -288,7 +258,8 @@ def _outlook_text(outlook: Outlook) -> str:
         cells = [f"{row.epsilon:g}", method, text, f"{choice.noise:.2g}"]
         for name, error in zip(row.expected, _percents(row.expected), strict=True):
             mark = "*" if row.gains_nothing(name) else ""
-            cells.append(f"{error}{mark} {format_interval(row.reach[name])}")
+            low, high = (f"{100 * end:.0f}" for end in row.reach[name])
+            cells.append(f"{error}{mark} ({low}-{high})")
         table.append(cells)
         why = choice.reason.rpartition(": ")[2]
         reasons.append(f"epsilon {row.epsilon:g}, {choice.method}: noise {why}")
@@ -298,5 +269,12 @@ def _outlook_text(outlook: Outlook) -> str:
     lines = [*HEAD, "", *align_columns(table)]
     if any(row.gains_nothing(name) for row in outlook.rows for name in outlook.signals):
         lines += ["", "* expect nothing better than the majority"]
-    more = volunteer_lines(outlook), outsider_lines(outlook.rows), liar_lines(outlook)
-    return "\n".join([*lines, "", *reasons, *chain.from_iterable(more)])
+    outsiders = [
+        f"epsilon {row.epsilon:g}: {row.outside}, one of {row.outside.crowd:,}"
+        for row in outlook.rows
+        if row.outside
+    ]
+    if outsiders:
+        outsiders = ["", f"For {OUTSIDER}:", *outsiders]
+    more = *volunteer_lines(outlook), *outsiders, *liar_lines(outlook)
+    return "\n".join([*lines, "", *reasons, *more])

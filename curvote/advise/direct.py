@@ -384,7 +384,7 @@ class DirectCase:
 
     def errors(self, rng: Rng, world: World, most: int = RUNS) -> FloatArray:
         """Return the errors of some rules, ``most`` at most, in one world."""
-        noise = _MeanNoise(rng, world, self.epsilon, self.lies)
+        noise = MeanNoise(rng, world, self.epsilon, self.lies)
         runs = int(np.clip(RUN_VALUES // self.directions.size, FEWEST, most))
         lines, ways = [], (self.directions, self.epsilon)
         if not self.two_rounds:
@@ -403,14 +403,7 @@ class DirectCase:
         return world.errors(lines)
 
 
-def honest_means(
-    rng: Rng, world: World, epsilon: float, n: int, runs: int
-) -> FloatArray:
-    """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
-    return _MeanNoise(rng, world, epsilon, NO_LIES).draw_means(n, runs)
-
-
-class _MeanNoise:
+class MeanNoise:
     """The law of means of reports around the mean of unit vectors, and of lies."""
 
     def __init__(self, rng: Rng, world: World, epsilon: float, lies: Lies) -> None:
@@ -439,15 +432,6 @@ TAIL, WIDE = 0.05, 1.645
 STEEPEST = 60.0  # a slope at which the label is all but certain
 
 
-def _normal_records(rng: Rng, d: int) -> FloatArray:
-    return np.asarray(rng.standard_normal((HARD_RECORDS, d)))
-
-
-def _shifted_records(rng: Rng, d: int) -> FloatArray:
-    """Return records whose centre is off by one deviation in every number."""
-    return np.asarray(_normal_records(rng, d) + rng.choice([-1.0, 1.0], d))
-
-
 def _skewed_records(rng: Rng, d: int) -> FloatArray:
     """Return log-normal records of mean 0 and variance 1; 0.8 in the logarithm."""
     mean, grown = np.exp(0.32), np.exp(0.64)
@@ -455,21 +439,21 @@ def _skewed_records(rng: Rng, d: int) -> FloatArray:
     return np.asarray(z / (mean * np.sqrt(grown - 1)))
 
 
-def _heavy_tailed_records(rng: Rng, d: int) -> FloatArray:
-    """Return records by Student's t of three degrees of freedom, variance 1."""
-    return np.asarray(rng.standard_t(3, (HARD_RECORDS, d)) / np.sqrt(3))
-
-
 def _correlated_records(rng: Rng, d: int) -> FloatArray:
     """Return normal records whose neighbours correlate by 0.7."""
     apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
-    return np.asarray(_normal_records(rng, d) @ np.linalg.cholesky(0.7**apart).T)
+    z = rng.standard_normal((HARD_RECORDS, d))
+    return np.asarray(z @ np.linalg.cholesky(0.7**apart).T)
 
 
 LAWS: dict[str, Callable[[Rng, int], FloatArray]] = {
-    "shifted": _shifted_records,
+    # The centre is off by one deviation in every number.
+    "shifted": lambda rng, d: (
+        rng.standard_normal((HARD_RECORDS, d)) + rng.choice([-1.0, 1.0], d)
+    ),
     "skewed": _skewed_records,
-    "heavy-tailed": _heavy_tailed_records,
+    # Student's t of three degrees of freedom, variance 1.
+    "heavy-tailed": lambda rng, d: rng.standard_t(3, (HARD_RECORDS, d)) / np.sqrt(3),
     "correlated": _correlated_records,
 }
 

@@ -179,7 +179,8 @@ def expect_joined(
     directions = make_directions(arm, d, "standard", "auto")
 
     def draw_lines(world: direct.World) -> Iterator[Line]:
-        for mean in direct.honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
+        noise = direct.MeanNoise(rng, world, epsilon, direct.NO_LIES)
+        for mean in noise.draw_means(n, VOLUNTEER_RUNS):
             public_records = world.draw_records(rng, count)
             public = VolunteerRecords.from_records(directions, *public_records)
             yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)

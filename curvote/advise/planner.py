@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from heapq import nlargest
 from itertools import product
-from operator import attrgetter
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.client.report import Reporter
 from curvote.learning.votes import WHEN_NONE_PASS
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Sizes:
             )
 
     @property
-    def votes(self) -> IntArray:
+    def votes(self) -> NDArray[np.int64]:
         """The votes on each classifier, [B]; they differ by 1 at most."""
         share, more = divmod(self.n_vote, self.n_learners)
         return share + (np.arange(self.n_learners) < more)
@@ -297,15 +295,8 @@ def predict(
     """
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(n_train, n_vote, n_per_learner, n_learners)
-    return expect_accuracy(case, sizes, cutoff, when_none_pass, seed)
-
-
-def expect_accuracy(
-    case: Case, sizes: Sizes, cutoff: float, when_none_pass: str, seed: int
-) -> Prediction:
-    """Return what MRMA will reach in this case with these sizes; see ``predict``."""
     polled = poll_crowd(case, sizes, seed)
-    final, none_passed = final_accuracies(polled, case.prior, cutoff, when_none_pass)
+    final, none_passed = final_accuracies(polled, prior, cutoff, when_none_pass)
     low, high = np.quantile(final, INTERVAL)
     return Prediction(
         accuracy=float(final.mean()),
@@ -475,15 +466,6 @@ class Plan:
     prediction: Prediction
 
 
-class _Candidate(NamedTuple):
-    accuracy: float
-    sizes: Sizes
-    cutoff: float
-
-
-_accuracy = attrgetter("accuracy")
-
-
 def recommend(
     n: int,
     d: int,
@@ -534,21 +516,16 @@ def recommend(
         size = min(max(round(n_train * part), least), n_train)
         if n_train >= 2 and count <= n - n_train:
             grid[n_train, n - n_train, size, 1 if size == n_train else count] = None
-    options = ((Sizes(*sizes), CUTOFFS) for sizes in grid)
+    options = ((Sizes(*numbers), CUTOFFS) for numbers in grid)
     rated = _rate_sizes(case, options, when_none_pass, 1, ROUGH)
-    few = nlargest(FINALISTS, rated, key=_accuracy)
-    finalists = ((rough.sizes, (rough.cutoff,)) for rough in few)
+    few = nlargest(FINALISTS, rated, key=itemgetter(0))
+    finalists = ((sizes, (cutoff,)) for _, sizes, cutoff in few)
     rated = _rate_sizes(case, finalists, when_none_pass, 2, REPLICATES)
-    (best,) = nlargest(1, rated, key=_accuracy)
-    sizes = best.sizes
-    return Plan(
-        sizes.n_train,
-        sizes.n_vote,
-        sizes.n_per_learner,
-        sizes.n_learners,
-        best.cutoff,
-        expect_accuracy(case, sizes, best.cutoff, when_none_pass, seed=3),
-    )
+    _, sizes, cutoff = max(rated, key=itemgetter(0))
+    settings: dict[str, Any] = asdict(sizes) | {"cutoff": cutoff}
+    ways: dict[str, Any] = {"when_none_pass": when_none_pass, "mechanism": mechanism}
+    prediction = predict(d=d, epsilon=epsilon, prior=prior, seed=3, **settings, **ways)
+    return Plan(**settings, prediction=prediction)
 
 
 def _rate_sizes(
@@ -557,10 +534,10 @@ def _rate_sizes(
     when_none_pass: str,
     seed: int,
     replicates: int,
-) -> Iterator[_Candidate]:
-    """Yield the expected accuracy of all sizes with their cutoffs."""
+) -> Iterator[tuple[float, Sizes, float]]:
+    """Yield the expected accuracy of all sizes with their cutoffs, and these."""
     for sizes, cutoffs in options:
         polled = poll_crowd(case, sizes, seed, replicates)
         for cutoff in cutoffs:
             final, _ = final_accuracies(polled, case.prior, cutoff, when_none_pass)
-            yield _Candidate(float(final.mean()), sizes, cutoff)
+            yield float(final.mean()), sizes, cutoff

@@ -6,7 +6,6 @@ of its squared slopes across it (in units of the deviation there), and its inter
 """
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,27 +23,16 @@ TINY = 1e-9  # Owen's T is asked for ratios
 
 
 @dataclass(frozen=True)
-class Shape(ABC):
-    """A law with ``best`` accuracy of a linear rule and a share ``positive`` of +1."""
+class Shape:
+    """A law with ``best`` accuracy of a linear rule and a share ``positive`` of +1.
+
+    Its kinds say the ``distance`` between the class means, the standard deviation along
+    the line ``within`` a class, and the ``accuracy`` of rules, whose arrays share a
+    shape.
+    """
 
     best: float
     positive: float
-
-    @property
-    @abstractmethod
-    def distance(self) -> float:
-        """Return the distance between the class means."""
-
-    @property
-    @abstractmethod
-    def within(self) -> float:
-        """Return the standard deviation along the line within a class."""
-
-    @abstractmethod
-    def accuracy(
-        self, along: FloatArray, across: FloatArray, intercept: FloatArray
-    ) -> FloatArray:
-        """Return the accuracies of rules; the arrays share a shape."""
 
 
 class TwoClasses(Shape):
@@ -148,7 +136,10 @@ def same_side_probability(
     return np.asarray(1 - 2 * parts - (u * v < 0))
 
 
-SHAPES: dict[str, type[Shape]] = {"classes": TwoClasses, "cloud": OneCloud}
+SHAPES: dict[str, type[TwoClasses | OneCloud]] = {
+    "classes": TwoClasses,
+    "cloud": OneCloud,
+}
 
 
 @dataclass(frozen=True)
@@ -226,7 +217,7 @@ class UtilityPrior:
         return self._law.accuracy(self._unit * coef[..., 0], across, intercept)
 
     @cached_property
-    def _law(self) -> Shape:
+    def _law(self) -> TwoClasses | OneCloud:
         return SHAPES[self.shape](self.best, self.positive)
 
     @property

@@ -16,7 +16,7 @@ from curvote.cli.commands import audit, client, data, intake, ledger, predict, r
 from curvote.cli.commands import project as project_commands
 from curvote.cli.utility import utility
 from curvote.flows import environment, lines
-from curvote.pipeline.config.project import Project, find_project
+from curvote.pipeline.config.project import find_project
 
 # The extra with which a command goes; one that is not here reads pipelines.yaml.
 _DEFAULT_EXTRA = "pipeline"
@@ -61,16 +61,9 @@ app.callback()(terminal.top)
 for part in (data, ledger, client, intake):
     app.add_typer(part.app)
 
-Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
-NewRelease = Annotated[
-    bool, typer.Option("--new-release", help="Production: release again; spends again.")
-]
-NewPeople = Annotated[bool, typer.Option("--new-people", help="They are others.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before a release.")]
-Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.")]
 
 
 @app.command()
@@ -89,15 +82,24 @@ def run(
     only: Only = None,
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
-    overrides: Set = [],  # noqa: B006 - typer copies the default
-    new_release: NewRelease = False,
-    new_people: NewPeople = False,
-    yes: Yes = False,
+    overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
+    new_release: Annotated[
+        bool,
+        typer.Option("--new-release", help="Production: release again; spends again."),
+    ] = False,
+    new_people: Annotated[
+        bool, typer.Option("--new-people", help="They are others.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a release.")
+    ] = False,
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
     engine: terminal.EngineName = None,
     workers: terminal.Workers = None,
-    block: Block = None,
+    block: Annotated[
+        int | None, typer.Option(min=1, help="Replicates done at once.")
+    ] = None,
     log_format: terminal.LogFormat = "text",
     metrics_port: terminal.MetricsPort = None,
     project: terminal.ProjectOption = None,
@@ -130,10 +132,12 @@ def plan(
     only: Only = None,
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
-    overrides: Set = [],  # noqa: B006 - typer copies the default
+    overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
-    why: terminal.Why = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Every reason, not just the first.")
+    ] = False,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
@@ -187,31 +191,26 @@ for name, command_function in system_commands():
 def _check_and_run(project: Path | None, **options: Any) -> None:
     """Check the options, then run while the server starts."""
     with environment.fast_imports():
-        place = _check_run(project, options)
+        from curvote.papers.registry import file_of
+        from curvote.pipeline.config.file import PipelinesFile
+        from curvote.pipeline.config.source import user_file_path
+        from curvote.pipeline.run.engines import choose_engine
+
+        place = terminal.open_store(project, starter=True)
+        environment.prepare_environment(place.root)
+        file = file_of(place, options["pipeline"])
+        configured = file.configure_pipeline(
+            options["pipeline"],
+            options.get("overrides", ()),
+            replicates=options.get("replicates"),
+            seed=options.get("seed"),
+        )
+        with file.errors_located(options["pipeline"]):
+            user_file_path(place, configured.pipeline)
+        runtime = PipelinesFile(place).runtime()
+        choose_engine(place, runtime, options.get("engine"), options.get("workers"))
         from curvote.cli.run import run_and_print
     run_and_print(place, options)
-
-
-def _check_run(project: Path | None, options: dict[str, Any]) -> Project:
-    from curvote.papers.registry import file_of
-    from curvote.pipeline.config.file import PipelinesFile
-    from curvote.pipeline.config.source import user_file_path
-    from curvote.pipeline.run.engines import choose_engine
-
-    place = terminal.open_store(project, starter=True)
-    environment.prepare_environment(place.root)
-    file = file_of(place, options["pipeline"])
-    configured = file.configure_pipeline(
-        options["pipeline"],
-        options.get("overrides", ()),
-        replicates=options.get("replicates"),
-        seed=options.get("seed"),
-    )
-    with file.errors_located(options["pipeline"]):
-        user_file_path(place, configured.pipeline)
-    runtime = PipelinesFile(place).runtime()
-    choose_engine(place, runtime, options.get("engine"), options.get("workers"))
-    return place
 
 
 def main() -> None:

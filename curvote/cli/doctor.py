@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 
 from curvote.base.errors import UserError
 from curvote.flows import environment, machine
@@ -31,28 +30,23 @@ def check_versions(_project: Project) -> Iterator[Finding]:
         named = metadata.requires("curvote") or []
     except metadata.PackageNotFoundError:
         return  # run from its folder, never installed: nobody said what it needs
-    wrong = [line for text in named if (line := _requirement_problem(text))]
-    if wrong:
-        yield Finding("versions", "failed", shorten_list(wrong, 5), VERSION_REMEDY)
-    else:
-        yield Finding("versions", "ok", f"{len(named)} packages as required")
-
-
-def _requirement_problem(text: str) -> str | None:
-    """Return what is wrong with one requirement; an extra may be absent."""
     from packaging.requirements import Requirement
 
-    needed = Requirement(text)
-    extra = "extra" in str(needed.marker or "")
-    if needed.marker and not extra and not needed.marker.evaluate():
-        return None
-    try:
-        installed = metadata.version(needed.name)
-    except metadata.PackageNotFoundError:
-        return None if extra else f"{needed.name} is not installed"
-    if needed.specifier.contains(installed, prereleases=True):
-        return None
-    return f"{needed.name} {installed} is installed, {needed.specifier} is needed"
+    wrong = []
+    for needed in map(Requirement, named):
+        extra = "extra" in str(needed.marker or "")  # one may be absent
+        if needed.marker and not extra and not needed.marker.evaluate():
+            continue
+        try:
+            installed = metadata.version(needed.name)
+        except metadata.PackageNotFoundError:
+            wrong += [] if extra else [f"{needed.name} is not installed"]
+        else:
+            if not needed.specifier.contains(installed, prereleases=True):
+                least = f"{needed.specifier} is needed"
+                wrong.append(f"{needed.name} {installed} is installed, {least}")
+    sound = f"{len(named)} packages as required"
+    yield Finding.of("versions", shorten_list(wrong, 5), VERSION_REMEDY, sound)
 
 
 def runs_in_state(project: Project, state: str) -> list[records.RunRecord]:
@@ -64,13 +58,11 @@ def runs_in_state(project: Project, state: str) -> list[records.RunRecord]:
 def check_runs(project: Project) -> Iterator[Finding]:
     """Check for runs that are recorded as running, but have ended."""
     dead = runs_in_state(project, "killed")
-    if dead:
-        words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
-        fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
-        yield Finding("stale runs", "warning", words, fix)
-    elif records.run_ids(project, last=1):
-        live = runs_in_state(project, "running")
-        yield Finding("stale runs", "ok", f"{len(live)} running")
+    words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
+    fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
+    if dead or records.run_ids(project, last=1):
+        live = f"{len(runs_in_state(project, 'running'))} running"
+        yield Finding.of("stale runs", words if dead else "", fix, live, "warning")
 
 
 def check_records(project: Project) -> Iterator[Finding]:
@@ -78,12 +70,11 @@ def check_records(project: Project) -> Iterator[Finding]:
     files = records.earlier_files(project)
     torn = [path.name for path in files if records.parse_record(path) is None]
     readable = records.check_records(project)
-    if torn:
-        words = f"{project.state / 'runs'}: not readable: {shorten_list(torn)}"
-        fix = "put them back from a backup, or move them away: those runs are forgotten"
-        yield Finding("run records", "warning", words, fix)
-    elif readable:
-        yield Finding("run records", "ok", f"{readable} readable")
+    words = f"{project.state / 'runs'}: not readable: {shorten_list(torn)}"
+    fix = "put them back from a backup, or move them away: those runs are forgotten"
+    if torn or readable:
+        sound = f"{readable} readable"
+        yield Finding.of("run records", words if torn else "", fix, sound, "warning")
 
 
 def check_locks(project: Project) -> Iterator[Finding]:
@@ -99,12 +90,11 @@ def check_locks(project: Project) -> Iterator[Finding]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 locked.append(path.name)
-    if locked and not runs_in_state(project, "running"):
-        words = f"held while no run goes on: {shorten_list(locked)}"
-        fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
-        yield Finding("locks", "warning", words, fix)
-    elif paths:
-        yield Finding("locks", "ok", f"{len(locked)} held")
+    odd = locked and not runs_in_state(project, "running")
+    words = f"held while no run goes on: {shorten_list(locked)}" if odd else ""
+    fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
+    if paths:
+        yield Finding.of("locks", words, fix, f"{len(locked)} held", "warning")
 
 
 def check_artifacts(project: Project) -> Iterator[Finding]:
@@ -156,11 +146,9 @@ def check_ledger(project: Project) -> Iterator[Finding]:
     """Check the ledger against store, second copy and run records."""
     if not project.ledger.exists() and not evidence.find_traces(project):
         return
-    problems = ledger_report.ledger_problems(project)
-    if problems:
-        yield Finding("ledger", "failed", shorten_list(problems), RESTORE_REMEDY)
-    else:
-        yield Finding("ledger", "ok", "knows all that was released")
+    problems = shorten_list(ledger_report.ledger_problems(project))
+    sound = "knows all that was released"
+    yield Finding.of("ledger", problems, RESTORE_REMEDY, sound)
 
 
 def check_reservations(project: Project) -> Iterator[Finding]:
@@ -170,12 +158,13 @@ def check_reservations(project: Project) -> Iterator[Finding]:
         return
     with book:
         waiting = [e for e in book.entries() if e.state == "reserved"]
-    if waiting and not runs_in_state(project, "running"):
-        words = shorten_list([f"{e.release[:12]} of {e.population}" for e in waiting])
-        fix = "run its pipeline again: it settles what was begun"
-        yield Finding("reservations", "warning", f"not settled: {words}", fix)
-    else:
-        yield Finding("reservations", "ok", f"{len(waiting)} under way")
+    words = shorten_list([f"{e.release[:12]} of {e.population}" for e in waiting])
+    unsettled = waiting and not runs_in_state(project, "running")
+    problem = f"not settled: {words}" if unsettled else ""
+    fix = "run its pipeline again: it settles what was begun"
+    yield Finding.of(
+        "reservations", problem, fix, f"{len(waiting)} under way", "warning"
+    )
 
 
 def check_witnesses(project: Project) -> Iterator[Finding]:
@@ -186,7 +175,16 @@ def check_witnesses(project: Project) -> Iterator[Finding]:
             pipelines.append(file.configure_pipeline(name).pipeline)
     witnesses = {p.ledger.witness for p in pipelines if p.ledger and p.ledger.witness}
     for path in sorted({project.root / witness for witness in witnesses}):
-        problem = _append_problem(path)
+        problem = ""
+        if path.exists():
+            try:
+                path.open("ab").close()
+            except OSError as error:
+                problem = error.strerror or str(error)
+        elif not path.parent.is_dir():
+            problem = f"the folder {path.parent} is not there"
+        elif not os.access(path.parent, os.W_OK):
+            problem = "its folder cannot be written"
         if problem:
             words = f"{path}: {problem}"
             fix = "mount it, or allow writing to it: nothing is released without it"
@@ -236,30 +234,37 @@ _INTAKE_REMEDY = (
 )
 
 
-def _append_problem(path: Path) -> str | None:
-    """Return why a file cannot be appended to; None: it can."""
-    if path.exists():
-        try:
-            path.open("ab").close()
-        except OSError as error:
-            return error.strerror or str(error)
-        return None
-    if not path.parent.is_dir():
-        return f"the folder {path.parent} is not there"
-    return None if os.access(path.parent, os.W_OK) else "its folder cannot be written"
-
-
 def repair_project(project: Project) -> list[str]:
     """Repair what can lose nothing; return what was done, a line each.
 
     UserError: a run goes on, or `curvote serve`; nothing is touched then.
     """
-    refuse_while_running(project)
+    from curvote.flows.server.private import read_serving
+
+    running = [f"run {record.id}" for record in runs_in_state(project, "running")]
+    if read_serving(project.state / "prefect"):
+        running.append("`curvote serve`")
+    if running:
+        raise UserError(
+            f"{running[0]} is going on; end it, or wait, and then run `curvote doctor"
+            " --fix`. Nothing was changed."
+        )
     dead = runs_in_state(project, "killed")
     done = [f"run {record.id}: noted that it was killed" for record in dead]
     records.record_killed(project, environment.is_alive)
     done += _repair_databases(project)
-    done += _set_altered_aside(project)
+    # A run sees altered artifacts that somebody wrote to; one that a disk changed keeps
+    # its size and date. What was released stays where it is: it cannot be made again.
+    for folder in artifacts.all_folders(project):
+        if folder.name.startswith(".") or not locations.artifact_exists(folder):
+            continue
+        manifest = artifacts.read_manifest(folder)
+        frozen = manifest is None or manifest.get("frozen")
+        if not frozen and artifacts.Artifact(folder).problem(content=True):
+            new = artifacts.spare_path(folder)
+            folder.rename(new)
+            name = f"{folder.parent.name}/{folder.name[:12]}"
+            done.append(f"{name} set aside as {new.name}")
     lost = set(runs_missing_in_mlflow(project))
     if lost:
         for record in records.load_records(project):
@@ -272,20 +277,6 @@ def repair_project(project: Project) -> list[str]:
         again = len(lost) - sum(r.mlflow_run is None for r in logged)
         done.append(f"{again} of {len(lost)} runs logged again in MLflow")
     return done
-
-
-def refuse_while_running(project: Project) -> None:
-    """Refuse (UserError) while a run or `curvote serve` is active."""
-    from curvote.flows.server.private import read_serving
-
-    running = [f"run {record.id}" for record in runs_in_state(project, "running")]
-    if read_serving(project.state / "prefect"):
-        running.append("`curvote serve`")
-    if running:
-        raise UserError(
-            f"{running[0]} is going on; end it, or wait, and then run `curvote doctor"
-            " --fix`. Nothing was changed."
-        )
 
 
 def runs_missing_in_mlflow(project: Project) -> list[str]:
@@ -309,8 +300,7 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
 
 def check_tracking(project: Project) -> Iterator[Finding]:
     """Check that MLflow knows the runs that were logged."""
-    lost = runs_missing_in_mlflow(project)
-    if lost:
+    if lost := runs_missing_in_mlflow(project):
         words = f"MLflow knows {len(lost)} runs no more that were logged"
         fix = "`curvote doctor --fix` logs them again from the records"
         yield Finding("MLflow runs", "warning", words, fix)
@@ -321,53 +311,27 @@ def _repair_databases(project: Project) -> Iterator[str]:
         path, problem = database.path(project), database.problem(project)
         if path is None or problem not in {machine.NOT_SOUND, machine.HALF_MADE}:
             continue
-        migrated = _migrated_copy(path) if problem == machine.HALF_MADE else None
-        aside = machine.set_aside(path).name
-        if migrated is None:
-            yield f"{path} set aside as {aside}"
-        else:
-            migrated.replace(path)
-            yield f"{path} brought to the newest version; before, it was {aside}"
-
-
-def _migrated_copy(path: Path) -> Path | None:
-    """Return a copy of a database with all migrations; None: they failed.
-
-    What an older MLflow left whole becomes a newer one; what was cut off seldom does.
-    """
-    from curvote.flows.tracking.store import migrate_database
-
-    copy = path.with_name(f".{path.name}.mending")
-    copy.unlink(missing_ok=True)
-    with (
-        closing(machine.open_read_only(path)) as before,
-        closing(sqlite3.connect(copy)) as after,
-    ):
-        before.backup(after)
-    try:
-        migrate_database(copy)
-    except Exception:  # noqa: BLE001 - migrations over half a schema fail in any way
+        # What an older MLflow left whole becomes a newer one; what was cut off seldom.
+        copy = path.with_name(f".{path.name}.mending")
         copy.unlink(missing_ok=True)
-        return None
-    return copy
+        if problem == machine.HALF_MADE:
+            from curvote.flows.tracking.store import migrate_database
 
-
-def _set_altered_aside(project: Project) -> Iterator[str]:
-    """Set altered artifacts of studies aside.
-
-    A run sees those that somebody wrote to; one that a disk changed keeps its size and
-    date. What was released stays where it is: it cannot be made again.
-    """
-    for folder in artifacts.all_folders(project):
-        if folder.name.startswith(".") or not locations.artifact_exists(folder):
-            continue
-        manifest = artifacts.read_manifest(folder)
-        if manifest is None or manifest.get("frozen"):
-            continue
-        if artifacts.Artifact(folder).problem(content=True):
-            new = artifacts.spare_path(folder)
-            folder.rename(new)
-            yield f"{folder.parent.name}/{folder.name[:12]} set aside as {new.name}"
+            with (
+                closing(machine.open_read_only(path)) as before,
+                closing(sqlite3.connect(copy)) as after,
+            ):
+                before.backup(after)
+            try:
+                migrate_database(copy)
+            except Exception:  # noqa: BLE001 - half a schema fails in any way
+                copy.unlink(missing_ok=True)
+        aside = machine.set_aside(path).name
+        if copy.exists():
+            copy.replace(path)
+            yield f"{path} brought to the newest version; before, it was {aside}"
+        else:
+            yield f"{path} set aside as {aside}"
 
 
 def check_pipelines(project: Project) -> Iterator[Finding]:

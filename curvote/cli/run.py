@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout, suppress
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from curvote.flows.server.private import PrefectServer
 from curvote.papers.registry import file_of
 from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
 from curvote.pipeline.store.records import RunRecord, completed_run, load_record
 
@@ -117,37 +116,33 @@ def run_reproduction(
         for name in entry.pipelines
     ]
     with redirect_stdout(sys.stderr):
-        _fetch_files(project, entry, pipelines)
+        # All files before the first run; missing ones are reported together.
+        problems: list[Problem] = []
+        absent: list[str] = []
+        by_files = {raw_file_names(pipeline): pipeline for pipeline in pipelines}
+        for pipeline in by_files.values():
+            try:
+                raw_files(project, pipeline, fetch=True)
+            except UserError as error:
+                problems += error.problems
+                with suppress(UserError):  # a file is here, but damaged: that is told
+                    files = raw_files(project, pipeline, fetch=False)
+                    absent += files.names if isinstance(files, MissingFiles) else ()
+        if absent:
+            catalogue = raw.catalogue(project.root)
+            sources = (catalogue[name] for name in dict.fromkeys(absent))
+            listed = ", ".join(f"{source.file} ({source.url})" for source in sources)
+            text = (
+                f"{entry.name} needs {listed}: put them into"
+                f" {raw.raw_folder(project.root)} or a folder that {raw.MIRROR} names,"
+                " then repeat the command."
+            )
+            problems.append(Problem(text))
+        if problems:
+            raise UserError.several(problems)
         n, records = len(entry.pipelines), []
         for rank, name in enumerate(entry.pipelines, start=1):
             if n > 1:
                 print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
             records.append(run_to_completion(project, {"pipeline": name, **options}))
         return records
-
-
-def _fetch_files(project: Project, entry: Entry, pipelines: Iterable[Pipeline]) -> None:
-    """Fetch all files before the first run; report missing ones together."""
-    problems: list[Problem] = []
-    absent: list[str] = []
-    by_files = {raw_file_names(pipeline): pipeline for pipeline in pipelines}
-    for pipeline in by_files.values():
-        try:
-            raw_files(project, pipeline, fetch=True)
-        except UserError as error:
-            problems += error.problems
-            with suppress(UserError):  # a file is here, but damaged: that is told
-                files = raw_files(project, pipeline, fetch=False)
-                absent += files.names if isinstance(files, MissingFiles) else ()
-    if absent:
-        catalogue = raw.catalogue(project.root)
-        sources = (catalogue[name] for name in dict.fromkeys(absent))
-        listed = ", ".join(f"{source.file} ({source.url})" for source in sources)
-        text = (
-            f"{entry.name} needs {listed}: put them into"
-            f" {raw.raw_folder(project.root)} or a folder that {raw.MIRROR} names, then"
-            " repeat the command."
-        )
-        problems.append(Problem(text))
-    if problems:
-        raise UserError.several(problems)

@@ -13,7 +13,12 @@ from rich.table import Table
 
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.cli.terminal import make_console, print_rows, relative_to_here
+from curvote.cli.terminal import (
+    make_console,
+    print_facts,
+    print_rows,
+    relative_to_here,
+)
 from curvote.flows.tracking import cells as score_cells
 from curvote.pipeline.run import comparison as comparisons
 from curvote.pipeline.store import records
@@ -85,7 +90,23 @@ def _overrides_note(record: records.RunRecord) -> str:
 
 def _print_metric(title: str, scores: Sequence[score_cells.Score]) -> None:
     """Print one metric, a column for each place on the x-axis, the main method bold."""
-    blocks = list(_score_blocks(scores))
+    # Each narrowest line in words, with its scores.
+    blocks: list[tuple[dict[str, str], list[score_cells.Score]]] = []
+    scored_lines = [
+        (score.line.with_values(group=score.group_label or None), score)
+        for score in scores
+    ]
+    lines = dict.fromkeys(line for line, _ in scored_lines)
+    for at_line in lines:
+        if not any(at_line != other and at_line.serves(other) for other in lines):
+            plain = at_line.with_values(protocol=None, setting=None, group=None)
+            words = {axis: v for axis, v in plain.pairs if isinstance(v, str)}
+            pairs = ((axis, v) for axis, v in plain.pairs if not isinstance(v, str))
+            numbers = {axis: f"{axis} {value}" for axis, value in pairs}
+            setting = {"setting": at_line["setting"]} if at_line["setting"] else {}
+            group = {"group": at_line["group"]} if at_line["group"] else {}
+            served = [score for at, score in scored_lines if at.serves(at_line)]
+            blocks.append((words | setting | numbers | group, served))
 
     def first_number(place: Cell) -> float:  # no number: last
         return next((v for _, v in place.pairs if not isinstance(v, str)), inf)
@@ -122,28 +143,6 @@ def _print_metric(title: str, scores: Sequence[score_cells.Score]) -> None:
     _print_below(title, table, *notes)
 
 
-def _score_blocks(
-    scores: Sequence[score_cells.Score],
-) -> Iterator[tuple[dict[str, str], list[score_cells.Score]]]:
-    """Yield each narrowest line in words, with its scores."""
-    scored_lines = [
-        (score.line.with_values(group=score.group_label or None), score)
-        for score in scores
-    ]
-    lines = dict.fromkeys(line for line, _ in scored_lines)
-    for line in lines:
-        if not any(line != other and line.serves(other) for other in lines):
-            pairs = line.with_values(protocol=None, setting=None, group=None).pairs
-            texts = {axis: value for axis, value in pairs if isinstance(value, str)}
-            number_labels = {
-                axis: f"{axis} {value}" for axis, value in pairs if axis not in texts
-            }
-            setting = {"setting": line["setting"]} if line["setting"] else {}
-            group = {"group": line["group"]} if line["group"] else {}
-            served = [score for at, score in scored_lines if at.serves(line)]
-            yield texts | setting | number_labels | group, served
-
-
 def _method_label(score: score_cells.Score) -> str:
     return score.rule or score.method
 
@@ -152,10 +151,9 @@ def print_outcomes(
     record: records.RunRecord, outcomes: Mapping[Cell, Mapping[str, float]]
 ) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
-    pairs = outcomes.items()
     rows = [
         {"cell": str(cell)} | score_cells.format_outcome(values)
-        for cell, values in pairs
+        for cell, values in outcomes.items()
     ]
     table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
@@ -202,7 +200,20 @@ def print_comparison(
     if comparison.scores:
         print(comparison.describe_count)
         if changes := comparison.scores if every else comparison.significant:
-            scores = [_score_row(change) for change in changes]
+            scores = [
+                {
+                    "cell": str(change.cell),
+                    "method": change.where["method"],
+                    "metric": change.metric.name,
+                    "A": change.format_value(change.a),
+                    "B": change.format_value(change.b),
+                    "B - A": change.format_value(change.difference),
+                    "se": "" if change.se is None else change.format_value(change.se),
+                    "z": "" if change.z is None else f"{change.z:+.1f}",
+                    "verdict": change.verdict,
+                }
+                for change in changes
+            ]
             print_rows(scores, list(scores[0]))
     print("\nfigures")
     if page is not None:
@@ -220,27 +231,12 @@ def print_comparison(
     print("  `--page` draws them side by side")
 
 
-def _score_row(change: comparisons.ScoreChange) -> dict[str, Any]:
-    return {
-        "cell": str(change.cell),
-        "method": change.where["method"],
-        "metric": change.metric.name,
-        "A": change.format_value(change.a),
-        "B": change.format_value(change.b),
-        "B - A": change.format_value(change.difference),
-        "se": "" if change.se is None else change.format_value(change.se),
-        "z": "" if change.z is None else f"{change.z:+.1f}",
-        "verdict": change.verdict,
-    }
-
-
 MAX_SHOWN_FEATURES = 40
 
 
 def print_card(card: Card) -> None:
     """Print a data card as two tables: the data set, and its features."""
-    facts = [{"": key, card.name: escape(text)} for key, text in _card_facts(card)]
-    print_rows(facts, ("", card.name))
+    print_facts(card.name, _card_facts(card))
     if 0 < len(card.features) <= MAX_SHOWN_FEATURES:
         print()
         features = [

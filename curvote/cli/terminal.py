@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,9 @@ ProjectOption = Annotated[
     Path | None,
     typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
 ]
-Why = Annotated[bool, typer.Option("--why", help="Every reason, not just the first.")]
+Overrides = Annotated[
+    list[str], typer.Option("--set", help="Override a setting: a.b=v.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
@@ -74,15 +76,14 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[
-    bool,
-    typer.Option(
-        "--version", help="Say which it is.", is_eager=True, callback=_print_version
-    ),
-]
-
-
-def top(version: Version = False) -> None:
+def top(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say which it is.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
     """Train classifiers from data that never leaves its owner unprotected."""
 
 
@@ -154,6 +155,13 @@ def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     make_console().print(table)
 
 
+def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
+    """Print pairs of a name and a text below a title."""
+    from rich.markup import escape
+
+    print_rows([{"": key, title: escape(text)} for key, text in facts], ("", title))
+
+
 def make_console() -> Console:
     """Return a console for the terminal, or a wide one for a file."""
     from rich.console import Console
@@ -165,12 +173,8 @@ def make_console() -> Console:
 
 def relative_to_here(path: Path) -> Path:
     """Return a path relative to the current folder, if it lies below."""
-    working_folder = Path.cwd()
-    return (
-        path.relative_to(working_folder)
-        if path.is_relative_to(working_folder)
-        else path
-    )
+    folder = Path.cwd()
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def numbered_lines(total: int) -> Callable[[str], None]:

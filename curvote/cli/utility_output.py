@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 from rich.table import Table
@@ -17,9 +16,6 @@ from curvote.cli.terminal import make_console
 from curvote.systems.utility.method.deployment import OUTPUT
 from curvote.systems.utility.method.measurement import Row
 from curvote.systems.utility.request import Analysis, DeploymentRows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The deployments of a total that the table shows; --json prints every one.
 DISPLAYED_DEPLOYMENTS: Final = 3
@@ -65,7 +61,17 @@ def weakest_evidence(analysis: Analysis) -> str:
 
 def print_analysis(analysis: Analysis) -> None:
     """Print the table, and below it the recommendation in words."""
-    lines = list(_displayed_lines(analysis.lines))
+    # The lines of the table: floors, then the best of each total.
+    lines = [line for line in analysis.lines if line.deployment.free]
+    noised_lines = [line for line in analysis.lines if not line.deployment.free]
+    for budget in sorted({line.row.epsilon for line in noised_lines}):
+        of_total = [line for line in noised_lines if line.row.epsilon == budget]
+        best = sorted(of_total, key=lambda line: -line.row.agreement)
+        noised = [line for line in best if line.row.mechanism != OUTPUT]
+        equal = [line for line in noised if is_equal_split(line.row)]
+        displayed = [*noised[:DISPLAYED_DEPLOYMENTS], *equal[:1]]
+        lines += [line for line in noised if line in displayed]
+        lines += [line for line in of_total if line.row.mechanism == OUTPUT]
     rows = [row for line in lines for row in line.rows]
     columns = [
         name for name in COLUMN_HEADS if any(getattr(r, name) is not None for r in rows)
@@ -90,50 +96,31 @@ def print_analysis(analysis: Analysis) -> None:
             begin = words if row.group is None else f"  of them {row.group}"
             table.add_row(f"{row.epsilon:g}", begin, *cells, row.evidence)
     make_console().print(table)
-    for sentence in analysis_sentences(analysis):
-        typer.echo(sentence)
-
-
-def _displayed_lines(lines: Sequence[DeploymentRows]) -> Iterator[DeploymentRows]:
-    """Yield the lines of the table: floors, then the best of each total."""
-    yield from (line for line in lines if line.deployment.free)
-    noised_lines = [line for line in lines if not line.deployment.free]
-    for total in sorted({line.row.epsilon for line in noised_lines}):
-        of_total = [line for line in noised_lines if line.row.epsilon == total]
-        best = sorted(of_total, key=lambda line: -line.row.agreement)
-        noised = [line for line in best if line.row.mechanism != OUTPUT]
-        equal = [line for line in noised if is_equal_split(line.row)]
-        displayed = [*noised[:DISPLAYED_DEPLOYMENTS], *equal[:1]]
-        yield from (line for line in noised if line in displayed)
-        yield from (line for line in of_total if line.row.mechanism == OUTPUT)
+    # The recommendations, a line for each total without a target, and notes.
+    typer.echo("")
+    for total, advice in analysis.advice.items():
+        at = "" if total is None else f"total epsilon {total:g}: "
+        typer.echo(f"{at}{advice.reason}")
+    if analysis.ready.sample:
+        typer.echo(
+            f"{analysis.ready.setting.n} of {analysis.ready.total:,} records, drawn at"
+            " random: intervals are of all of them and more like them (--rows N takes"
+            " more)."
+        )
+    weakest = weakest_evidence(analysis)
+    if analysis.profile.why and weakest != "exact":
+        typer.echo(f"why {weakest}: {analysis.profile.why}")
+    typer.echo(
+        "agreement is with the answer without noise, not with the truth. The figures"
+        " are a population's: nobody should choose epsilon, or whether to take part, by"
+        " that of their own record."
+    )
 
 
 def is_equal_split(row: Row) -> bool:
     """Return whether every feature has the same epsilon, read raw."""
     shares = set((row.split or {}).values())
     return row.read == "raw" and len(shares) == 1
-
-
-def analysis_sentences(analysis: Analysis) -> Iterator[str]:
-    """Yield the recommendations, a line for each total without a target, and notes."""
-    yield ""
-    for total, advice in analysis.advice.items():
-        at = "" if total is None else f"total epsilon {total:g}: "
-        yield f"{at}{advice.reason}"
-    if analysis.ready.sample:
-        total = analysis.ready.total
-        yield (
-            f"{analysis.ready.setting.n} of {total:,} records, drawn at random:"
-            " intervals are of all of them and more like them (--rows N takes more)."
-        )
-    weakest = weakest_evidence(analysis)
-    if analysis.profile.why and weakest != "exact":
-        yield f"why {weakest}: {analysis.profile.why}"
-    yield (
-        "agreement is with the answer without noise, not with the truth. The figures"
-        " are a population's: nobody should choose epsilon, or whether to take part, by"
-        " that of their own record."
-    )
 
 
 DOTS = 160
@@ -145,24 +132,53 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    from curvote.papers.figure import log_axis
     from curvote.report import style
 
     with mpl.rc_context(style.RC):
         figure = Figure(figsize=(6.4, 4.2), layout="constrained")
         ax = figure.subplots()
-        _draw_deployments(ax, analysis)
+        # Each deployment faintly, and the best of each kind at each total.
+        faint: dict[str, Any] = {"color": style.UNUSED, "lw": 0.6, "alpha": 0.6}
+        noised_lines = [line for line in analysis.lines if not line.deployment.free]
+        totals = sorted({line.row.epsilon for line in noised_lines})
+        noised = [line for line in noised_lines if line.row.mechanism != OUTPUT]
+        label = "every deployment that was looked at"
+        ways: dict[str, list[DeploymentRows]] = {}
+        for line in noised:
+            way = f"{line.row.mechanism} {line.row.split} {line.row.read}"
+            ways.setdefault(way, []).append(line)
+        for lines in ways.values():
+            lines.sort(key=lambda line: line.row.epsilon)
+            at = [line.row.epsilon for line in lines]
+            marker = "." if len(at) == 1 else None
+            agreement = [line.row.agreement for line in lines]
+            ax.plot(at, agreement, label=label, marker=marker, **faint)
+            label = "_"
+        equal = [line for line in noised if is_equal_split(line.row)]
+        output = [line for line in noised_lines if line.row.mechanism == OUTPUT]
+        for lines, label, ink in (
+            (equal, "equal split, the best mechanism", {"color": style.BLUE}),
+            (noised, "the best of all", {"color": style.USED, "lw": 2.2}),
+            (output, "clients run the model", {"color": style.BROWN, "ls": ":"}),
+        ):
+            if lines:
+                best = [
+                    max(x.row.agreement for x in lines if x.row.epsilon == total)
+                    for total in totals
+                ]
+                ax.plot(totals, best, marker="o", ms=4, label=label, **ink)
+        log_axis(ax, totals)
+        ax.set_xlabel("total epsilon (smaller: more private)")
         styles = {"raw": "-", "decode": "--", "without": "-."}
         words = {"raw": "nothing sent", "decode": "nothing sent, decoded"}
         for row in (line.row for line in analysis.lines if line.deployment.free):
             label = f"{words.get(row.read, 'trained without them')}: epsilon 0"
-            ink: dict[str, Any] = {"color": style.GREEN, "zorder": 1, "lw": 1.2}
             ls = styles.get(row.read, ":")
-            ax.axhline(row.agreement, label=label, ls=ls, **ink)
-        least = (
-            math.floor(10 * min(line.row.agreement for line in analysis.lines) - 0.5)
-            / 10
-        )
-        ax.set_ylim(max(0.0, least), 1.02)
+            green: dict[str, Any] = {"color": style.GREEN, "zorder": 1, "lw": 1.2}
+            ax.axhline(row.agreement, label=label, ls=ls, **green)
+        worst = min(line.row.agreement for line in analysis.lines)
+        ax.set_ylim(max(0.0, math.floor(10 * worst - 0.5) / 10), 1.02)
         ax.set_ylabel("agreement with the answer without noise")
         ax.grid(axis="y")
         names = ", ".join(analysis.ready.setting.names)
@@ -175,46 +191,3 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
             why = error.strerror or error
             raise UserError(f"{path}: {why}; name another by --figure.") from None
     return path
-
-
-def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
-    """Draw each deployment faintly, and the best of each kind at each total."""
-    from curvote.papers.figure import log_axis
-    from curvote.report import style
-
-    faint: dict[str, Any] = {"color": style.UNUSED, "lw": 0.6, "alpha": 0.6}
-    noised_lines = [line for line in analysis.lines if not line.deployment.free]
-    totals = sorted({line.row.epsilon for line in noised_lines})
-    noised = [line for line in noised_lines if line.row.mechanism != OUTPUT]
-    label = "every deployment that was looked at"
-    ways: dict[str, list[DeploymentRows]] = {}
-    for line in noised:
-        way = f"{line.row.mechanism} {line.row.split} {line.row.read}"
-        ways.setdefault(way, []).append(line)
-    for lines in ways.values():
-        lines.sort(key=lambda line: line.row.epsilon)
-        at = [line.row.epsilon for line in lines]
-        marker = "." if len(at) == 1 else None
-        ax.plot(
-            at,
-            [line.row.agreement for line in lines],
-            label=label,
-            marker=marker,
-            **faint,
-        )
-        label = "_"
-    equal = [line for line in noised if is_equal_split(line.row)]
-    output = [line for line in noised_lines if line.row.mechanism == OUTPUT]
-    for lines, label, ink in (
-        (equal, "equal split, the best mechanism", {"color": style.BLUE}),
-        (noised, "the best of all", {"color": style.USED, "lw": 2.2}),
-        (output, "clients run the model", {"color": style.BROWN, "ls": ":"}),
-    ):
-        if lines:
-            best = [
-                max(x.row.agreement for x in lines if x.row.epsilon == total)
-                for total in totals
-            ]
-            ax.plot(totals, best, marker="o", ms=4, label=label, **ink)
-    log_axis(ax, totals)
-    ax.set_xlabel("total epsilon (smaller: more private)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -104,33 +103,10 @@ def messages_digest(batches: Sequence[Sequence[str]]) -> str | None:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else None
 
 
-def shuffle_messages(texts: Sequence[str]) -> list[Payload]:
-    """Return the parsed messages in random order."""
-    messages: list[Payload] = [json.loads(text) for text in texts]
-    secrets.SystemRandom().shuffle(messages)
-    return messages
-
-
 # The message may be one that was accepted: such an envelope should not be kept.
 USED_INVITATION = "used invitation"
 # Nor should one of a record that has its message: together both tell more of it.
 RECORD_ANSWERED = "record answered"
-# All that an envelope can be refused for.
-REASONS: Final = (
-    "unreadable",
-    "unknown invitation",
-    "another round",
-    "unknown task",
-    "wrong seal",
-    "not sealed",
-    "another round's seal",
-    USED_INVITATION,
-    RECORD_ANSWERED,
-    "round closed",
-    "impossible message",
-    "another record",
-    "unknown record",
-)
 # About what a message must be, and the message as it was sent.
 SubjectPayload = tuple[int | str | None, Payload]
 # Returns each message as it is to be kept; a UserError in its place refuses it.
@@ -236,21 +212,12 @@ def named_invitations(
     return sorted({item.envelope.invitation for item in opened})
 
 
-def admit_envelopes(
-    envelopes: Sequence[OpenedEnvelope | RefusedEnvelope],
-    check: BatchCheck,
-    rows: RowReader,
-) -> list[AcceptedMessage | RefusedEnvelope]:
-    """Return for each envelope the accepted message, or why it is refused.
+class AdmissionBatch:
+    """A batch of envelopes that pass through all checks.
 
     ``rows(query, *values)`` reads the intake. An invitation that comes twice counts
     once: the first good envelope, as if each had come alone, in this order.
     """
-    return _AdmissionBatch(envelopes, check, rows).outcomes()
-
-
-class _AdmissionBatch:
-    """A batch of envelopes that pass through all checks."""
 
     def __init__(
         self,
@@ -267,7 +234,7 @@ class _AdmissionBatch:
         self._used_keys: set[tuple[Any, ...]] = set()
 
     def outcomes(self) -> list[AcceptedMessage | RefusedEnvelope]:
-        """Return the outcome of each envelope."""
+        """Return for each envelope the accepted message, or why it is refused."""
         waiting = list(range(len(self._envelopes)))
         outcomes: dict[int, AcceptedMessage | RefusedEnvelope] = {}
         while waiting:
@@ -281,7 +248,16 @@ class _AdmissionBatch:
                 (later if again else current).append(place)
                 if invited is not None:
                     keys.add(invited.unique_key)
-            outcomes |= self._check_all(current)
+            good: dict[int, list[int]] = {}
+            for place in current:
+                try:
+                    number = self._valid_invitation(place).number
+                except RefusedEnvelope as refused:
+                    outcomes[place] = refused
+                else:
+                    good.setdefault(number, []).append(place)
+            for number, places in good.items():
+                outcomes |= zip(places, self._check_round(number, places), strict=True)
             waiting = later
         for place, outcome in outcomes.items():
             invited = self._find_invitation(place)
@@ -298,24 +274,12 @@ class _AdmissionBatch:
             return None
         return self._invited.get(item.envelope.invitation)
 
-    def _check_all(
-        self, places: list[int]
-    ) -> dict[int, AcceptedMessage | RefusedEnvelope]:
-        outcomes: dict[int, AcceptedMessage | RefusedEnvelope] = {}
-        good: dict[int, list[int]] = {}
-        for place in places:
-            try:
-                invited = self._valid_invitation(place)
-            except RefusedEnvelope as refused:
-                outcomes[place] = refused
-            else:
-                good.setdefault(invited.number, []).append(place)
-        for number, indices in good.items():
-            outcomes |= zip(indices, self._check_round(number, indices), strict=True)
-        return outcomes
-
     def _valid_invitation(self, place: int) -> _InvitationRow:
-        """Return the invitation of a genuine envelope; else `RefusedEnvelope`."""
+        """Return the invitation of a genuine envelope; else `RefusedEnvelope`.
+
+        Only the client who sealed it for this round is told whether the invitation was
+        used.
+        """
         opened = self._envelopes[place]
         if isinstance(opened, RefusedEnvelope):
             raise opened
@@ -323,7 +287,25 @@ class _AdmissionBatch:
         if invited is None:
             words = f"invitation {opened.envelope.invitation} was never issued here."
             raise RefusedEnvelope("unknown invitation", words)
-        _refuse_forged(opened, invited, self._rows)
+        content = opened.envelope
+        if content.task != invited.digest:
+            query = "SELECT id FROM rounds WHERE digest = ?"
+            if self._rows(query, content.task):
+                words = (
+                    f"an invitation to round {invited.round}, used for another round."
+                )
+                raise RefusedEnvelope("another round", words)
+            words = f"task {content.task[:12]} has no round here."
+            raise RefusedEnvelope("unknown task", words)
+        if not envelope.is_genuine(content, invited.key):
+            words = "the seal is wrong: something was altered, or the key is another."
+            raise RefusedEnvelope("wrong seal", words)
+        if opened.private != invited.seal:
+            reason = "another round's seal" if opened.private else "not sealed"
+            words = (
+                f"round {invited.round} takes envelopes that are sealed to its own key."
+            )
+            raise RefusedEnvelope(reason, words)
         if invited.used or (invited.id,) in self._used_keys:
             raise RefusedEnvelope(USED_INVITATION, "this invitation was used before.")
         if invited.answered or invited.unique_key in self._used_keys:
@@ -369,26 +351,3 @@ class _AdmissionBatch:
             self._used_keys |= {invited.unique_key, (invited.id,)}
             text = canonical_json(message).decode()
             yield AcceptedMessage(invited.id, invited.number, text)
-
-
-def _refuse_forged(
-    opened_envelope: OpenedEnvelope, invited: _InvitationRow, rows: RowReader
-) -> None:
-    """Refuse an envelope that the invited client did not seal for its round.
-
-    Only then it is told whether its invitation was used: to nobody else.
-    """
-    content = opened_envelope.envelope
-    if content.task != invited.digest:
-        if rows("SELECT id FROM rounds WHERE digest = ?", content.task):
-            words = f"an invitation to round {invited.round}, used for another round."
-            raise RefusedEnvelope("another round", words)
-        words = f"task {content.task[:12]} has no round here."
-        raise RefusedEnvelope("unknown task", words)
-    if not envelope.is_genuine(content, invited.key):
-        words = "the seal is wrong: something was altered, or the key is another."
-        raise RefusedEnvelope("wrong seal", words)
-    if opened_envelope.private != invited.seal:
-        reason = "another round's seal" if opened_envelope.private else "not sealed"
-        words = f"round {invited.round} takes envelopes that are sealed to its own key."
-        raise RefusedEnvelope(reason, words)

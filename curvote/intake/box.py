@@ -7,12 +7,13 @@ belongs to a public record says so itself, and comes once for each.
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
@@ -32,7 +33,9 @@ class Intake:
     """
 
     def __init__(self, path: Path) -> None:
-        self._base = store.connect_store(Path(path))
+        url = os.environ.get(store.URL_VARIABLE)
+        self._base: store.SQLiteStore | store.PostgresStore
+        self._base = store.PostgresStore(url) if url else store.SQLiteStore(Path(path))
         self._has_new = False
 
     @property
@@ -82,7 +85,7 @@ class Intake:
             if existing is None:
                 text = canonical_json(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed, seal
-                ((number,),) = self._query_rows(
+                ((number,),) = self._base.rows(
                     "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
                     " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
                     *row,
@@ -97,7 +100,7 @@ class Intake:
                 raise InternalError(f"round {round_id} is there for another task")
             query = """SELECT id, key FROM invitations
                 WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-            if set(self._query_rows(query, round_id)) != {
+            if set(self._base.rows(query, round_id)) != {
                 (i.id, i.key) for i in invitations
             }:
                 words = f"round {round_id} was opened with other invitations"
@@ -109,12 +112,12 @@ class Intake:
     def round(self, round_id: str) -> admission.Round | None:
         """Return one round, or None if it was never opened."""
         with self._base.errors():
-            rows = self._query_rows(f"{self._rounds_query} WHERE r.id = ?", round_id)
+            rows = self._base.rows(f"{self._rounds_query} WHERE r.id = ?", round_id)
             return admission.Round.from_row(rows[0]) if rows else None
 
     def seal(self, round_id: str) -> str | None:
         """Return the private key that a round's envelopes are sealed to, if any."""
-        rows = self._query_rows("SELECT seal FROM rounds WHERE id = ?", round_id)
+        rows = self._base.rows("SELECT seal FROM rounds WHERE id = ?", round_id)
         return rows[0][0] if rows else None
 
     def rounds(self, pipeline: str | None = None) -> list[admission.Round]:
@@ -122,7 +125,7 @@ class Intake:
         values = [] if pipeline is None else [pipeline]
         where = "WHERE pipeline = ?" if values else ""
         with self._base.errors():
-            rows = self._query_rows(
+            rows = self._base.rows(
                 f"{self._rounds_query} {where} ORDER BY r.number", *values
             )
             return [admission.Round.from_row(row) for row in rows]
@@ -160,7 +163,7 @@ class Intake:
         why it was refused, None where it was accepted.
         """
         self._has_new = True
-        rows = self._query_rows(
+        rows = self._base.rows(
             "SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL"
         )
         opened_envelopes = admission.open_envelopes(
@@ -168,28 +171,17 @@ class Intake:
         )
         with self._base.writing():
             self._base.lock(admission.named_invitations(opened_envelopes))
-            outcomes = admission.admit_envelopes(
-                opened_envelopes, check, self._query_rows
-            )
+            batch = admission.AdmissionBatch(opened_envelopes, check, self._base.rows)
+            outcomes = batch.outcomes()
             # Invitations are marked as used and messages stored, both sorted by key.
-            new = [
-                outcome
-                for outcome in outcomes
-                if isinstance(outcome, admission.AcceptedMessage)
-            ]
+            new = [o for o in outcomes if isinstance(o, admission.AcceptedMessage)]
             mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-            self._base.change_many(
-                mark, sorted((outcome.invitation,) for outcome in new)
-            )
+            self._base.change_many(mark, sorted((o.invitation,) for o in new))
             keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
-            stored = [
-                (secrets.randbits(63), outcome.round, outcome.text) for outcome in new
-            ]
-            self._base.change_many(keep, sorted(stored))
-        return [
-            outcome if isinstance(outcome, admission.RefusedEnvelope) else None
-            for outcome in outcomes
-        ]
+            stored = sorted((secrets.randbits(63), o.round, o.text) for o in new)
+            self._base.change_many(keep, stored)
+        refusal = admission.RefusedEnvelope
+        return [o if isinstance(o, refusal) else None for o in outcomes]
 
     def fold(self, round_id: str, least: int) -> str | None:
         """Fold in waiting messages if there are ``least``; return the digest.
@@ -267,13 +259,16 @@ class Intake:
                 " which was accepted. Put the intake's latest backup in its place."
             )
         with self._base.errors():
-            return [admission.shuffle_messages(batch) for batch in texts]
+            batches = [[json.loads(text) for text in batch] for batch in texts]
+        for messages in batches:
+            secrets.SystemRandom().shuffle(messages)
+        return batches
 
     def _folded_batches(self, round_id: str) -> list[list[str]]:
         """Return the folded messages, batch after batch."""
         query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
             AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
-        rows = groupby(self._query_rows(query, round_id), itemgetter(0))
+        rows = groupby(self._base.rows(query, round_id), itemgetter(0))
         return [[text for _, text in batch] for _, batch in rows]
 
     def _require_round(self, round_id: str) -> admission.Round:
@@ -282,6 +277,3 @@ class Intake:
             names = [item.id for item in self.rounds()]
             raise UserError(f"no round {round_id!r}.{did_you_mean(round_id, names)}")
         return result
-
-    def _query_rows(self, query: str, *values: Any) -> list[Any]:
-        return self._base.rows(query, *values)

@@ -7,7 +7,7 @@ fails for its database is told to those who wait, and the next ones find it open
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -114,38 +114,41 @@ class GroupCommit:
         return upload.future
 
     def _accept_uploads(self) -> None:
-        for uploads in self._upload_groups():
+        while (uploads := self._next_uploads()) is not None:
             self._accept_group(uploads)
             with self._lock:
                 self._count -= sum(len(upload.envelopes) for upload in uploads)
                 self._bytes -= sum(upload.size for upload in uploads)
-            self._rewrite_if_due()
+            now = time.monotonic()
+            due = self._has_new and now - self._tidied >= self._pause
+            if due and self._intake is not None:
+                with suppress(UserError, InternalError):
+                    self._intake.tidy()
+                    self._has_new = False
+                self._tidied = time.monotonic()
+                share = (self._tidied - now) / REWRITE_SHARE
+                self._pause = max(REWRITE_SECONDS, share)
         self._close_intake()
 
-    def _upload_groups(self) -> Iterator[list[_Upload]]:
-        """Yield uploads that came at about the same time."""
-        while True:
-            try:
-                first = self._uploads.get(timeout=PROBE_SECONDS)
-            except queue.Empty:
-                yield []
-                continue
-            if first is None:
-                return
-            yield [first, *self._further_uploads(len(first.envelopes))]
-
-    def _further_uploads(self, count: int) -> Iterator[_Upload]:
-        until = time.monotonic() + GROUP_SECONDS
+    def _next_uploads(self) -> list[_Upload] | None:
+        """Return uploads that came at about the same time; None: it is over."""
+        uploads: list[_Upload] = []
+        count, wait, until = 0, PROBE_SECONDS, 0.0
         while count < GROUP_SIZE:
             try:
-                upload = self._uploads.get(timeout=max(0.0, until - time.monotonic()))
+                upload = self._uploads.get(timeout=wait)
             except queue.Empty:
-                return
+                break
             if upload is None:
+                if not uploads:
+                    return None
                 self._uploads.put(None)  # for whoever waits next
-                return
+                break
+            uploads.append(upload)
             count += len(upload.envelopes)
-            yield upload
+            until = until or time.monotonic() + GROUP_SECONDS
+            wait = max(0.0, until - time.monotonic())
+        return uploads
 
     def _accept_group(self, uploads: Sequence[_Upload]) -> None:
         """Accept uploads in transactions, and complete their futures."""
@@ -184,17 +187,6 @@ class GroupCommit:
         if problem != self.problem:
             self.problem = problem
             self._failed(problem)
-
-    def _rewrite_if_due(self) -> None:
-        now = time.monotonic()
-        early = now - self._tidied < self._pause
-        if self._intake is None or not self._has_new or early:
-            return
-        with suppress(UserError, InternalError):
-            self._intake.tidy()
-            self._has_new = False
-        self._tidied = time.monotonic()
-        self._pause = max(REWRITE_SECONDS, (self._tidied - now) / REWRITE_SHARE)
 
     def _close_intake(self) -> None:
         intake, self._intake = self._intake, None

@@ -54,30 +54,6 @@ class InboxFile:
             os.unlink(self.name, dir_fd=self.folder)
 
 
-def envelope_files(folder: int) -> list[str]:
-    """Return the names of the envelope files in a folder, in random order.
-
-    The order of acceptance then says nothing. A name that begins with a dot belongs to
-    whoever is still writing, and will rename it.
-    """
-    visible = (name for name in os.listdir(folder) if not name.startswith("."))
-    names = [name for name in visible if name.endswith((".json", ".jsonl"))]
-    secrets.SystemRandom().shuffle(names)
-    return names
-
-
-@contextmanager
-def open_file(folder: int, name: str) -> Iterator[tuple[InboxFile, BinaryIO]]:
-    """Open a regular file with one link; else `FileLeft`."""
-    with _translate_errors():
-        _refuse_irregular(os.stat(name, dir_fd=folder, follow_symlinks=False))
-        handle = os.open(name, _OPENING, dir_fd=folder)
-        with os.fdopen(handle, "rb") as stream:
-            status = os.fstat(handle)
-            _refuse_irregular(status)  # it may have been replaced in between
-            yield InboxFile(folder, name, status), stream
-
-
 def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
     """Yield the envelopes in a file: one, or one for each line of ``*.jsonl``.
 
@@ -88,7 +64,19 @@ def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
     if file.name.endswith(".jsonl"):
         if not file.is_quiet:
             raise FileLeft("still being written")
-        yield from _read_lines(stream)
+        too_long = False
+        while line := stream.readline(LARGEST_ENVELOPE + 1):
+            if len(line) > LARGEST_ENVELOPE:
+                too_long = True
+                for _ in range(MAX_SKIPPED):  # read on to the line's end
+                    if (stream.readline(LARGEST_ENVELOPE) or b"\n").endswith(b"\n"):
+                        break
+                else:
+                    raise FileLeft("too large")
+            elif line.strip():
+                yield line
+        if too_long:
+            raise FileLeft("too large")
         return
     data = stream.read(LARGEST_ENVELOPE + 1)
     if len(data) > LARGEST_ENVELOPE:
@@ -96,22 +84,6 @@ def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
     if not data.endswith(b"\n") and not file.is_quiet:
         raise FileLeft("still being written")
     yield data
-
-
-def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
-    too_long = False
-    while line := stream.readline(LARGEST_ENVELOPE + 1):
-        if len(line) > LARGEST_ENVELOPE:
-            too_long = True
-            for _ in range(MAX_SKIPPED):  # read on to the line's end
-                if (stream.readline(LARGEST_ENVELOPE) or b"\n").endswith(b"\n"):
-                    break
-            else:
-                raise FileLeft("too large")
-        elif line.strip():
-            yield line
-    if too_long:
-        raise FileLeft("too large")
 
 
 def _refuse_irregular(status: os.stat_result) -> None:
@@ -225,7 +197,13 @@ def accept_inbox(
     except OSError as error:
         raise UserError(f"the inbox {inbox}: {error.strerror or error}.") from None
     try:
-        for name in envelope_files(folder):
+        # In random order, which says nothing of that of acceptance. A name that begins
+        # with a dot belongs to whoever is still writing, and will rename it.
+        every = os.listdir(folder)  # noqa: PTH208 - it is a descriptor
+        visible = (name for name in every if not name.startswith("."))
+        names = [name for name in visible if name.endswith((".json", ".jsonl"))]
+        secrets.SystemRandom().shuffle(names)
+        for name in names:
             taking.read_file(folder, name)
         taking.flush()
     finally:
@@ -247,13 +225,19 @@ class _InboxRun:
 
     def read_file(self, folder: int, name: str) -> None:
         """Read a file's envelopes; problems with it are counted."""
-        with self._count_left(), open_file(folder, name) as (file, stream):
-            for data in read_envelopes(file, stream):
-                self._waiting.append((file, data))
-                self._bytes += len(data)
-                if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
-                    self.flush()
-            self._finished.append(file)
+        with self._count_left(), _translate_errors():
+            _refuse_irregular(os.stat(name, dir_fd=folder, follow_symlinks=False))
+            handle = os.open(name, _OPENING, dir_fd=folder)
+            with os.fdopen(handle, "rb") as stream:
+                status = os.fstat(handle)
+                _refuse_irregular(status)  # it may have been replaced in between
+                file = InboxFile(folder, name, status)
+                for data in read_envelopes(file, stream):
+                    self._waiting.append((file, data))
+                    self._bytes += len(data)
+                    if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
+                        self.flush()
+                self._finished.append(file)
 
     def flush(self) -> None:
         """Accept the waiting envelopes, then delete the finished files."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from curvote.base.durable import DurableFile
 from curvote.base.errors import InternalError, UserError
@@ -111,44 +111,13 @@ INTAKE: Final = _intake_format(_IntakeFile, len(_CHANGES) + 1)
 URL_VARIABLE: Final = "CURVOTE_INTAKE_URL"
 
 
-class IntakeStore(Protocol):
-    """Protocol of an intake's rows, for one thread.
+class SQLiteStore:
+    """The rows of an intake in one SQLite file with one writer at a time.
 
     ``name`` says where they are, without a secret. ``sizes`` joins the sizes of batches
     to one text. What the database says is a UserError: it cannot be reached, is no
     intake, damaged or newer, has no room, or was kept by others for too long.
     """
-
-    name: str
-    sizes: str
-
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        """Return the rows of a query."""
-
-    def change_many(self, change: str, values: Iterable[Sequence[Any]]) -> None:
-        """Make a change for each set of values, in a transaction."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Return a context of one write transaction."""
-
-    def errors(self) -> AbstractContextManager[None]:
-        """Return a context that translates errors of the database."""
-
-    def lock(self, invitations: Sequence[str]) -> None:
-        """Lock these invitations until the transaction's end."""
-
-    def lock_round(self, round_id: str) -> None:
-        """Lock a round against new messages until the transaction's end."""
-
-    def tidy(self) -> None:
-        """Rewrite all rows by key, without traces of their arrival."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class SQLiteStore:
-    """The rows of an intake in one SQLite file with one writer at a time."""
 
     sizes = "group_concat(n)"
 
@@ -194,14 +163,6 @@ class SQLiteStore:
     def close(self) -> None:
         """Close the connection; the last one removes the write-ahead log."""
         self.db.close()
-
-
-def connect_store(path: Path) -> IntakeStore:
-    """Return the store of the database in the environment, else at ``path``."""
-    url = os.environ.get(URL_VARIABLE)
-    if not url:
-        return SQLiteStore(path)
-    return PostgresStore(url)
 
 
 def store_location(path: Path) -> str:
@@ -299,7 +260,7 @@ _TIDY: Final = (
 
 
 class PostgresStore:
-    """The rows of an intake in a PostgreSQL database."""
+    """The rows of an intake in a PostgreSQL database, as of `SQLiteStore`."""
 
     sizes = "string_agg(n::text, ',' ORDER BY batch)"
 
@@ -313,7 +274,16 @@ class PostgresStore:
                 " needed: pip install 'curvote[postgres]'."
             ) from None
         self._psycopg = psycopg
-        self.name = self._public_name(url)
+        try:
+            parameters = psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.Error:
+            raise UserError(
+                "CURVOTE_INTAKE_URL names no database; it is like"
+                " postgresql://user:password@host:5432/database."
+            ) from None
+        place = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+        port, name = parameters.get("port", 5432), parameters.get("dbname")
+        self.name = f"postgresql://{place}:{port}/{name}"  # without user and password
         with self.errors():
             self._db = self._psycopg.connect(
                 url,
@@ -323,18 +293,18 @@ class PostgresStore:
                 options=f"-c lock_timeout={BUSY_SECONDS}s {_SETTINGS}",
             )
         try:
-            for name, silent in _SILENT_SETTINGS.items():
+            for setting, silent in _SILENT_SETTINGS.items():
                 # None: this version of the server has no such setting.
-                ((value,),) = self.rows("SELECT current_setting(?, true)", name)
+                ((value,),) = self.rows("SELECT current_setting(?, true)", setting)
                 if value not in (None, *silent):
                     raise self._refusal_error(
-                        f"its server has {name} = {value}, which would keep when or"
+                        f"its server has {setting} = {value}, which would keep when or"
                         " under which invitation a message came; turn it off"
                     )
-            query = "SELECT to_regclass('curvote_intake') IS NOT NULL"
             with self.writing():
                 # Two services that start together: one makes the tables.
                 self._db.execute("SELECT pg_advisory_xact_lock(4853117)")
+                query = "SELECT to_regclass('curvote_intake') IS NOT NULL"
                 ((exists,),) = self.rows(query)
                 if not exists:
                     self._db.execute(_SCHEMA)
@@ -412,19 +382,6 @@ class PostgresStore:
 
     def _refusal_error(self, words: str) -> UserError:
         return UserError(f"the intake {self.name}: {words}. Nothing was changed.")
-
-    def _public_name(self, url: str) -> str:
-        """Return the database's address without user and password."""
-        try:
-            parameters = self._psycopg.conninfo.conninfo_to_dict(url)
-        except self._psycopg.Error:
-            raise UserError(
-                "CURVOTE_INTAKE_URL names no database; it is like"
-                " postgresql://user:password@host:5432/database."
-            ) from None
-        place = parameters.get("host") or parameters.get("hostaddr") or "localhost"
-        port, name = parameters.get("port", 5432), parameters.get("dbname")
-        return f"postgresql://{place}:{port}/{name}"
 
 
 def _with_placeholders(query: str) -> str:

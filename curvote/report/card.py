@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,7 +251,27 @@ def card_figure(card: Card, columns: Columns) -> Figure:
         for j, (ax, feature) in enumerate(zip(axes, features, strict=True)):
             _draw_histogram(ax, feature, values[:, j], labels, colours)
     else:
-        canvas = _draw_curves(card, values, labels, colours)
+        canvas, (ax,) = style.make_panels(1, narrow=False, height=3.4)
+        for k, colour in enumerate(colours):
+            class_curves = values[labels == k]
+            if len(class_curves):
+                low, high = np.quantile(class_curves, SPREAD_QUANTILES, axis=0)
+                ax.fill_between(card.grid, low, high, color=colour, alpha=0.25, lw=0)
+                ax.plot(card.grid, class_curves.mean(axis=0), color=colour, lw=2)
+        bounds, all_bounds = card.bounds, [feature.bounds for feature in features]
+        if (
+            all_bounds
+            and not bounds
+            and len({(b.lower, b.upper) for b in all_bounds}) == 1
+        ):
+            clipped = float(np.mean([b.clipped for b in all_bounds]))
+            bounds = replace(all_bounds[0], clipped=clipped)  # the same at each point
+        for edge in (bounds.lower, bounds.upper) if bounds else ():
+            ax.axhline(edge, **style.EDGE)
+        ax.set_xlim(*card.domain)
+        ax.set_xlabel(card.unit)
+        ax.set_title(f"mean and middle 80 %{outside_text(bounds) if bounds else ''}")
+        ax.grid(axis="y")
     handles: list[Artist] = [
         Patch(color=colour, alpha=0.6, label=f"{name} ({np.sum(labels == k):,})")
         for k, (name, colour) in enumerate(zip(names, colours, strict=True))
@@ -319,38 +339,3 @@ def outside_text(bounds: PublicBounds) -> str:
         return ""
     percent = 100 * bounds.clipped
     return f": {percent:.1f} % outside" if percent >= 0.1 else ": < 0.1 % outside"
-
-
-def _draw_curves(
-    card: Card, values: FloatArray, labels: NDArray[np.int64], colours: Sequence[str]
-) -> Figure:
-    from curvote.report import style
-
-    canvas, (ax,) = style.make_panels(1, narrow=False, height=3.4)
-    for k, colour in enumerate(colours):
-        class_curves = values[labels == k]
-        if len(class_curves):
-            low, high = np.quantile(class_curves, SPREAD_QUANTILES, axis=0)
-            ax.fill_between(card.grid, low, high, color=colour, alpha=0.25, lw=0)
-            ax.plot(card.grid, class_curves.mean(axis=0), color=colour, lw=2)
-    bounds = _common_bounds(card)
-    if bounds:
-        for edge in (bounds.lower, bounds.upper):
-            ax.axhline(edge, **style.EDGE)
-    ax.set_xlim(*card.domain)
-    ax.set_xlabel(card.unit)
-    ax.set_title(f"mean and middle 80 %{outside_text(bounds) if bounds else ''}")
-    ax.grid(axis="y")
-    return canvas
-
-
-def _common_bounds(card: Card) -> PublicBounds | None:
-    """Return the bounds that are the same at each point, None if none are."""
-    if card.bounds or not card.features:
-        return card.bounds
-    first = card.features[0].bounds
-    ends = {(feature.bounds.lower, feature.bounds.upper) for feature in card.features}
-    if len(ends) > 1:
-        return None
-    clipped = float(np.mean([feature.bounds.clipped for feature in card.features]))
-    return PublicBounds(first.lower, first.upper, first.why, clipped)

@@ -247,20 +247,6 @@ def _format_scaled(value: float | None, times: int, digits: int) -> str:
     return f"{times * value:.{digits}f}"
 
 
-def format_with_error(value: float | None, se: float | None, metric: Metric) -> str:
-    """Return ``11.92 ± 0.10``: a value and its standard error, if known."""
-    parts = format_score(value, metric, 2), format_score(se, metric, 2)
-    return parts[0] if NO_VALUE in parts else " ± ".join(parts)
-
-
-def is_best(scores: pd.DataFrame, metric: Metric) -> pd.Series:
-    """Return for each row whether its value is the best of its level."""
-    texts = [format_score(value, metric, 2) for value in scores["value"]]
-    rounded = pd.to_numeric(pd.Series(texts, scores.index), errors="coerce")
-    ends = rounded.groupby(scores["level"])
-    return rounded.eq(ends.transform("min" if metric.better == "lower" else "max"))
-
-
 def score_table(
     scores: pd.DataFrame, metric: Metric, names: Sequence[str] = (), mark: str = ""
 ) -> pd.DataFrame:
@@ -272,9 +258,14 @@ def score_table(
     """
     columns = list(names) or learners(scores) or ["all"]
     rows = add_series(scores)[["level", "series", "learner"]].copy()
-    values = zip(scores["value"], scores["se"], is_best(scores, metric), strict=True)
+    texts = [format_score(value, metric, 2) for value in scores["value"]]
+    rounded = pd.to_numeric(pd.Series(texts, scores.index), errors="coerce")
+    of_level = rounded.groupby(scores["level"])
+    wins = rounded.eq(of_level.transform("min" if metric.better == "lower" else "max"))
+    errors = [format_score(se, metric, 2) for se in scores["se"]]
     rows["text"] = [
-        format_with_error(v, se, metric) + mark * win for v, se, win in values
+        (text if NO_VALUE in {text, se} else f"{text} ± {se}") + mark * win
+        for text, se, win in zip(texts, errors, wins, strict=True)
     ]
     everywhere = rows["learner"].isna()
     copies = [rows[everywhere].assign(learner=name) for name in columns]

@@ -44,7 +44,25 @@ def draw_lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
     figure, axes = style.make_panels(len(names), narrow=narrow, height=3.6)
     for ax, name in zip(axes, names, strict=True):
         panel_mask = scores["learner"].isna() | (scores["learner"] == name)
-        _draw_methods(ax, scores[panel_mask & ~beside], levels, scale)
+        panel_scores = scores[panel_mask & ~beside]
+        series = tables.series_names(panel_scores)
+        for rank, one_series in enumerate(series):
+            look, rows = (
+                series_look(one_series),
+                panel_scores[panel_scores["series"] == one_series],
+            )
+            rows = rows.assign(at=[levels.index(value) for value in rows["level"]])
+            rows = rows.sort_values("at")
+            # A small sideways step keeps the error bars of neighbours apart.
+            dodge = 0.022 * (rank - len(series) / 2) if look.marker else 0
+            ax.errorbar(
+                rows["at"] + dodge,
+                scale * rows["value"].astype(float),
+                yerr=2 * scale * rows["se"].astype(float).fillna(0),
+                elinewidth=0.9,
+                zorder=look.above,
+                **style.line_style(look),
+            )
         draw_level_axis(ax, levels, data.x)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=percent))
         ax.grid(axis="y")
@@ -61,7 +79,10 @@ def draw_lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
         low, high = 5 * np.floor((low - 1) / 5), np.nanmax(value + bar)
         axes[0].set_ylim(max(0.0, low), 5 * np.ceil((high + 1) / 5))
     draw_left_label(axes, narrow, data.metric_label(metric) + " (%)" * percent)
-    handles = [_legend_handle(series) for series in tables.series_names(scores)]
+    methods = map(find_method, tables.series_names(scores))
+    handles = [
+        Line2D([], [], label=m.label, **style.line_style(m.look)) for m in methods
+    ]
     if bound is not None:
         handles.append(Line2D([], [], color=style.INK, lw=1, ls=":", label="Bayes"))
     draw_legend(figure, handles, 3 if narrow else (5, 7, 10)[min(len(names), 3) - 1])
@@ -76,31 +97,6 @@ def draw_level_line(ax: Axes, row: pd.Series, scale: int) -> None:
     if np.isfinite(se):
         ends = value - 2 * se, value + 2 * se
         ax.axhspan(*ends, color=ink["color"], alpha=0.1, lw=0, zorder=1)
-
-
-def _draw_methods(
-    ax: Axes, scores: pd.DataFrame, levels: Sequence[Value], scale: int
-) -> None:
-    names = tables.series_names(scores)
-    for rank, series in enumerate(names):
-        look, rows = series_look(series), scores[scores["series"] == series]
-        rows = rows.assign(at=[levels.index(value) for value in rows["level"]])
-        rows = rows.sort_values("at")
-        # A small sideways step keeps the error bars of neighbours apart.
-        dodge = 0.022 * (rank - len(names) / 2) if look.marker else 0
-        ax.errorbar(
-            rows["at"] + dodge,
-            scale * rows["value"].astype(float),
-            yerr=2 * scale * rows["se"].astype(float).fillna(0),
-            elinewidth=0.9,
-            zorder=look.above,
-            **style.line_style(look),
-        )
-
-
-def _legend_handle(series: str) -> Line2D:
-    label = find_method(series).label
-    return Line2D([], [], label=label, **style.line_style(series_look(series)))
 
 
 def draw_legend(

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -172,6 +173,11 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         )
     notes += run_settings.describe_choices(record.config)
     notes += results.run_notes(project, record)
+    audit, audited = audit_tasks.stored_verdicts(project, record), ""
+    if audit is not None:
+        verdicts = [row["verdict"] for row in audit["rows"]]
+        passed, date = verdicts.count("pass"), audit["audited"][:10]
+        audited = f"{passed} of {len(verdicts)} messages passed on {date}"
     keys = {step["key"] for step in record.steps}
     return PageData(
         pipeline=record.pipeline,
@@ -195,7 +201,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         private=settings.production,
         overrides=record.overrides,
         losses=audit_tasks.exact_losses(project, record),
-        audited=_audit_note(project, record),
+        audited=audited,
         ledger=[
             entry for entry in evidence.ledger_entries(project) if entry.release in keys
         ],
@@ -261,16 +267,6 @@ def _load_releases(
     return [replace(r, epsilon=epsilons[0]) if epsilons else r for r in real]
 
 
-def _audit_note(project: Project, record: RunRecord) -> str:
-    """Return a note on the latest audit of the run's messages, "" if none."""
-    audit = audit_tasks.stored_verdicts(project, record)
-    if audit is None:
-        return ""
-    verdicts = [row["verdict"] for row in audit["rows"]]
-    passed = verdicts.count("pass")
-    return f"{passed} of {len(verdicts)} messages passed on {audit['audited'][:10]}"
-
-
 REPORT_TEMPLATE = "report.html.j2"
 _INKS = {
     style.INK: "var(--ink)",
@@ -314,6 +310,12 @@ def render_report(data: PageData, folder: Path) -> Path:
     """
     saved = figures.save_figures(data, folder / "figures")
     templates = template_environment()
+    drawings = {}  # wide, and for narrow screens
+    for name in figures.figure_drawers(data):
+        narrow = figures.draw_figure(data, name, "svg", narrow=True)["svg"]
+        images = {"wide": saved[f"{name}.svg"].read_bytes(), "narrow": narrow}
+        parts = [embed_svg(svg, kind, f"{name}-{kind}") for kind, svg in images.items()]
+        drawings[name] = Markup("\n").join(parts)
     context: dict[str, Any] = {
         "data": data,
         "words": sentences,
@@ -322,16 +324,13 @@ def render_report(data: PageData, folder: Path) -> Path:
             (m, score_rows_by_level(data, m)) for m in data.measured_metrics
         ],
         "methods": [find_method(name) for name in tables.series_names(data.scores)],
-        "figures": {
-            name: embed_both_sizes(data, name, saved[f"{name}.svg"])
-            for name in figures.figure_drawers(data)
-        },
+        "figures": drawings,
     }
     html = []
     for section in data.sections:
         # A section's template has escaped its text: the markup is trusted.
         template = templates.from_string(section.template().read_text(encoding="utf-8"))
-        drawing = context["figures"].get(section.name)
+        drawing = drawings.get(section.name)
         more = {"section": section, "drawing": drawing, "embed": embed_svg}
         html.append((section.place, Markup(template.render(context, **more))))  # noqa: S704
 
@@ -375,14 +374,6 @@ def score_rows_by_level(
     return list(groups.items())
 
 
-def embed_both_sizes(data: PageData, name: str, wide: Path) -> Markup:
-    """Return a figure as markup, wide and for narrow screens."""
-    narrow = figures.draw_figure(data, name, "svg", narrow=True)["svg"]
-    images = {"wide": wide.read_bytes(), "narrow": narrow}
-    parts = [embed_svg(svg, kind, f"{name}-{kind}") for kind, svg in images.items()]
-    return Markup("\n").join(parts)
-
-
 def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
     """Return an SVG file as trusted markup for the page.
 
@@ -395,11 +386,17 @@ def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
             if _local_name(child.tag) in ("metadata", "style"):
                 parent.remove(child)
     for element in root.iter():
-        element.tag = _local_name(element.tag)
-        element.attrib = {
-            _local_name(key): _page_attribute(_local_name(key), value, prefix)
-            for key, value in element.attrib.items()
-        }
+        element.tag, attributes = _local_name(element.tag), {}
+        for name, value in element.attrib.items():
+            text, key = value, _local_name(name)
+            if key == "id":
+                text = f"{prefix}-{value}"
+            elif "#" in value:
+                text = re.sub(r"^#|(?<=url\()#", f"#{prefix}-", value)
+            if key == "style":
+                text = _INK_PATTERN.sub(lambda m: _INKS[m[0]], text)
+            attributes[key] = text
+        element.attrib = attributes
     width = float(root.attrib.pop("width").removesuffix("pt")) * _PIXELS_PER_POINT
     del root.attrib["height"], root.attrib["version"]
     size = f"max-width: {width:.0f}px"
@@ -410,13 +407,6 @@ def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
 
 def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def _page_attribute(key: str, value: str, prefix: str) -> str:
-    if key == "id":
-        return f"{prefix}-{value}"
-    value = re.sub(r"^#|(?<=url\()#", f"#{prefix}-", value) if "#" in value else value
-    return _INK_PATTERN.sub(lambda m: _INKS[m[0]], value) if key == "style" else value
 
 
 def draw_report(project: Project, record: RunRecord) -> Path:
@@ -439,7 +429,12 @@ def draw_report(project: Project, record: RunRecord) -> Path:
             audit_tasks.stored_verdicts(project, record),
         ]
     )
-    if _stamped_digest(folder) != digest:
+    stamped = None  # the digest of the complete report in the folder
+    if (folder / PAGE).is_file() and (folder / "figures").is_dir():
+        with suppress(OSError, ValueError):
+            stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+            stamped = str(stamp["digest"])
+    if stamped != digest:
         try:
             data = load_page_data(project, record)
         except UserError:
@@ -453,16 +448,6 @@ def draw_report(project: Project, record: RunRecord) -> Path:
         render_report(data, folder)
         write_json(folder / STAMP, {"digest": digest, "run": record.id})
     return folder / PAGE
-
-
-def _stamped_digest(folder: Path) -> str | None:
-    """Return the digest of the complete report in ``folder``, else None."""
-    try:
-        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    is_complete = (folder / PAGE).is_file() and (folder / "figures").is_dir()
-    return str(stamp["digest"]) if is_complete else None
 
 
 COMPARISON_TEMPLATE = "difference.html.j2"

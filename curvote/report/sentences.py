@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -224,23 +224,18 @@ def headline_row(data: PageData) -> pd.Series | None:
         return pd.Series(scores[scores["main"].notna()].iloc[0])
     scores = scores[scores["level"] == reference_level(data)]
     best = "idxmin" if metric.better == "lower" else "idxmax"
-    for rows in _headline_candidates(data, scores):
+    # Rows that a headline may state, the fittest first.
+    scores = scores.reset_index(drop=True)
+    names = [s for s in tables.series_names(scores) if not find_method(s).study_only]
+    usable = scores[scores["series"].isin(names)]
+    of_main = (
+        usable[(usable["protocol"] == protocol) & usable["method"].isin(main)]
+        for protocol, main in data.main.items()
+    )
+    for rows in (*of_main, usable, scores):
         if len(rows):
             return pd.Series(rows.loc[getattr(rows["value"].astype(float), best)()])
     return None
-
-
-def _headline_candidates(
-    data: PageData, scores: pd.DataFrame
-) -> Iterator[pd.DataFrame]:
-    """Yield rows that a headline may state, the fittest first."""
-    scores = scores.reset_index(drop=True)
-    usable = [s for s in tables.series_names(scores) if not find_method(s).study_only]
-    usable_scores = scores[scores["series"].isin(usable)]
-    for protocol, main in data.main.items():
-        of_protocol = usable_scores["protocol"] == protocol
-        yield usable_scores[of_protocol & usable_scores["method"].isin(main)]
-    yield from (usable_scores, scores)
 
 
 def _score_at(
@@ -271,19 +266,6 @@ def _mentioned_methods(data: PageData, row: pd.Series) -> list[tuple[Method, flo
         if name != row["method"] and len(rows):
             mentioned.append((method, float(rows["value"].iloc[0])))
     return mentioned
-
-
-def _is_clearly_better(
-    data: PageData, row: pd.Series, other: Method, place: Value
-) -> bool:
-    pair = [_score_at(data, name, row, place) for name in (row["method"], other.name)]
-    scores = pd.concat(pair)
-    if len(scores) < len(pair):
-        return False
-    ours, theirs = scores["value"].to_numpy(float)
-    spread = math.hypot(*scores["se"].astype(float).fillna(0))
-    lower = data.measured_metrics[0].better == "lower"
-    return bool((theirs - ours if lower else ours - theirs) > CLEAR_ERRORS * spread)
 
 
 def _row_subject(row: pd.Series) -> str:
@@ -347,7 +329,17 @@ def verdict_sentence(data: PageData) -> str:
     # What has no place on the axis has none that a sentence could speak of.
     tried = [at for at in axis_levels if at != math.inf] or axis_levels
     reference_name = _short_name(references[0])
-    wins = [_is_clearly_better(data, row, references[0], place) for place in tried]
+    wins, lower = [], data.measured_metrics[0].better == "lower"
+    for place in tried:
+        names = row["method"], references[0].name
+        scores = pd.concat([_score_at(data, name, row, place) for name in names])
+        win = len(scores) == len(names)  # else one of them is not known
+        if win:
+            ours, theirs = scores["value"].to_numpy(float)
+            spread = math.hypot(*scores["se"].astype(float).fillna(0))
+            gain = theirs - ours if lower else ours - theirs
+            win = bool(gain > CLEAR_ERRORS * spread)
+        wins.append(win)
     subject, x = _row_subject(row), data.x.name
     if all(wins):
         return f"{subject} is clearly better than {reference_name} at every {x} tried."
@@ -421,11 +413,6 @@ def metric_caption(data: PageData, metric: Metric) -> str:
     """Return the caption of a metric's table."""
     percent = " in percent" if tables.display_unit(metric) else ""
     return _capitalize(data.metric_label(metric)) + percent
-
-
-def best_word(metric: Metric) -> str:
-    """Return the word for the best of a metric's values."""
-    return "lowest" if metric.better == "lower" else "highest"
 
 
 def figure_alt_text(data: PageData, metric: Metric) -> str:

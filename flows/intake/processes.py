@@ -45,7 +45,15 @@ def serve_intake(
     with Intake(project.intake):
         pass  # what is wrong with it is said now
     counts = _counts_folder(project.state, workers)
-    with _listening_socket(host, port) as listener, counts:
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=kind, backlog=2048)
+    except OSError as error:
+        raise UserError(
+            f"the port {port} on {host}: {error.strerror or error}. Name another with"
+            " --port, or end what holds it."
+        ) from None
+    with listener, counts:
         os.environ[_SERVICE_VARIABLE] = json.dumps([str(project.root), pipeline])
         name, actual_port = listener.getsockname()[:2]
         host_text = f"[{name}]" if ":" in name else name
@@ -90,6 +98,8 @@ _END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def app() -> Starlette:
     """Return the service of one worker."""
+    import multiprocessing
+
     from curvote.flows.intake import service
     from curvote.intake.box import Intake
     from curvote.intake.group import GroupCommit
@@ -97,8 +107,21 @@ def app() -> Starlette:
 
     root, pipeline = json.loads(os.environ[_SERVICE_VARIABLE])
     project, metrics = Project(Path(root)), service.IntakeMetrics()
-    _use_plain_log()
-    _end_with_parent()
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
+        logger = logging.getLogger(name)
+        has_handler = name != "uvicorn.error"  # which goes on to "uvicorn"
+        logger.handlers, logger.propagate = (
+            [_PlainHandler()] if has_handler else [],
+            not has_handler,
+        )
+        logger.setLevel(logging.WARNING)
+    if parent := multiprocessing.parent_process():  # this ends when that is gone
+
+        def watch() -> None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=watch, daemon=True).start()
     sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
     group = GroupCommit(
         lambda: Intake(project.intake),
@@ -126,45 +149,6 @@ class _PlainHandler(logging.Handler):
         kind = record.exc_info[0] if record.exc_info else None
         first = str(record.msg).partition("\n")[0]  # then connections are described
         log_line(f"{first}{f' ({kind.__name__})' if kind else ''}")
-
-
-def _use_plain_log() -> None:
-    for name in ("uvicorn", "uvicorn.error", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [], False
-        logger.setLevel(logging.WARNING)
-    for name in ("uvicorn", "asyncio"):
-        logging.getLogger(name).addHandler(_PlainHandler())
-    logging.getLogger("uvicorn.error").propagate = True
-
-
-def _end_with_parent() -> None:
-    """End this worker when the process that started it is gone."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _listening_socket(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=kind, backlog=2048)
-    except OSError as error:
-        raise UserError(
-            f"the port {port} on {host}: {error.strerror or error}. Name another with"
-            " --port, or end what holds it."
-        ) from None
-    with listener:
-        yield listener
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from curvote.base.errors import InternalError, UserError
 from curvote.flows.environment import is_alive
-from curvote.intake.admission import REASONS, USED_INVITATION, RefusedEnvelope
+from curvote.intake.admission import USED_INVITATION, RefusedEnvelope
 from curvote.intake.group import GroupCommit, IntakeUnavailable, QueueFull
 from curvote.pipeline.release.publication import task_digests
 from curvote.wire.strict_json import canonical_json
@@ -54,8 +54,7 @@ class IntakeMetrics:
         self._requests = counter("uploads", "Uploads by status", ["status"], **options)
         self._waiting = gauge("waiting", "Envelopes that wait", **summed)
         self._ready = gauge("ready", "Processes that accept", **summed)
-        refusals = (reason for reason in REASONS if reason != USED_INVITATION)
-        for name in (ACCEPTED, ACCEPTED_BEFORE, *refusals):
+        for name in (ACCEPTED, ACCEPTED_BEFORE, *REASON_STATUS):
             self._envelopes.labels(name)
 
     def count_transaction(self, outcomes: Sequence[RefusedEnvelope | None]) -> None:
@@ -167,28 +166,11 @@ def outcome_document(refused: RefusedEnvelope | None) -> dict[str, Any]:
     """
     if refused is None:
         return _ACCEPTED
-    before = refused.reason == USED_INVITATION
-    return _BEFORE if before else refusal_problem(refused).details
-
-
-def refusal_problem(refused: RefusedEnvelope) -> RequestProblem:
-    """Return the problem of a refused envelope."""
     reason = refused.reason
+    if reason == USED_INVITATION:
+        return _BEFORE
     name = reason.replace("'", "").replace(" ", "-")
-    return RequestProblem(REASON_STATUS[reason], name, reason, str(refused))
-
-
-def envelope_response(refused: RefusedEnvelope | None) -> Response:
-    """Return the response to one envelope."""
-    document = outcome_document(refused)
-    media = JSON_TYPE if document in (_ACCEPTED, _BEFORE) else PROBLEM_TYPE
-    return Response(canonical_json(document), document["status"], _NOT_KEPT, media)
-
-
-def batch_response(refused: list[RefusedEnvelope | None]) -> Response:
-    """Return the response to a batch, one outcome a line, in order."""
-    lines = [canonical_json(outcome_document(outcome)) + b"\n" for outcome in refused]
-    return Response(b"".join(lines), 200, _NOT_KEPT, "application/jsonl")
+    return RequestProblem(REASON_STATUS[reason], name, reason, str(refused)).details
 
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store"}
@@ -217,23 +199,18 @@ class PublishedTasks:
         if not _DIGEST.fullmatch(digest):
             return None
         for path in sorted(self._folder.glob("*.task.json")):
-            document = self._read_file(path).get(digest)
-            if document is not None:
-                return document
+            with suppress(OSError, UserError):  # being written, or none of ours
+                changed = path.stat().st_mtime_ns
+                if self._documents_by_path.get(path, (None,))[0] != changed:
+                    data = path.read_bytes()
+                    tag = f'"{hashlib.sha256(data).hexdigest()}"'
+                    # Under the digests of its task and of its parts.
+                    digests = task_digests(data)
+                    documents = dict.fromkeys(digests, TaskDocument(data, tag))
+                    self._documents_by_path[path] = changed, documents
+                if document := self._documents_by_path[path][1].get(digest):
+                    return document
         return None
-
-    def _read_file(self, path: Path) -> dict[str, TaskDocument]:
-        try:
-            changed = path.stat().st_mtime_ns
-            if self._documents_by_path.get(path, (None,))[0] != changed:
-                data = path.read_bytes()
-                document = TaskDocument(data, f'"{hashlib.sha256(data).hexdigest()}"')
-                # Under the digests of its task and of its parts.
-                documents = dict.fromkeys(task_digests(data), document)
-                self._documents_by_path[path] = changed, documents
-        except (OSError, UserError):
-            return {}  # being written, or none of ours
-        return self._documents_by_path[path][1]
 
 
 ENVELOPE_TYPES: Final = (JSON_TYPE, "application/jose+json")
@@ -299,7 +276,6 @@ class IntakeService:
     published: PublishedTasks
     draining: bool = False
     reading: int = 0
-    drained: threading.Event = field(default_factory=threading.Event)
 
     @property
     def ready(self) -> bool:
@@ -335,13 +311,32 @@ class IntakeService:
     async def _take_envelopes(self, request: Request) -> Response:
         if self.draining:
             return DRAINING_PROBLEM.response
-        single = _media_type(request) == JSON_TYPE
+        kind, _, _ = request.headers.get("content-type", "").partition(";")
+        media = kind.strip().lower()
+        single = media in ENVELOPE_TYPES
+        if not single and media not in BATCH_TYPES:
+            detail = (
+                f"send {JSON_TYPE} for one envelope, {BATCH_TYPES[0]} for one a line."
+            )
+            raise RequestProblem(415, "media-type", "unsupported media type", detail)
+        if request.headers.get("content-encoding", "identity") != "identity":
+            title = "unsupported content encoding"
+            detail = "an envelope is random text: send it as it is."
+            raise RequestProblem(415, "media-type", title, detail)
         most = MAX_ENVELOPE_BYTES if single else MAX_BODY_BYTES
         body = await self._read_body(request, most)
         if single:
             envelopes = [body if body.endswith(b"\n") else body + b"\n"]
         else:
-            envelopes = _split_batch(body)
+            envelopes = [line + b"\n" for line in body.split(b"\n") if line.strip()]
+            if not envelopes:
+                detail = "the batch holds no line."
+                raise RequestProblem(400, "empty", "no envelope", detail)
+            if len(envelopes) > MAX_BATCH:
+                detail = f"{len(envelopes)} envelopes; a batch has at most {MAX_BATCH}."
+                raise RequestProblem(413, "too-many", "too many envelopes", detail)
+            if max(map(len, envelopes)) > MAX_ENVELOPE_BYTES:
+                raise _too_large_problem(MAX_ENVELOPE_BYTES)
         try:
             outcomes = await asyncio.wrap_future(self.group.put(envelopes))
         except QueueFull:
@@ -350,7 +345,13 @@ class IntakeService:
             return UNAVAILABLE.response
         except InternalError:
             return INTERNAL_ERROR.response
-        return envelope_response(outcomes[0]) if single else batch_response(outcomes)
+        documents = [outcome_document(outcome) for outcome in outcomes]
+        texts = [canonical_json(document) for document in documents]
+        if single:
+            media = JSON_TYPE if documents[0] in (_ACCEPTED, _BEFORE) else PROBLEM_TYPE
+            return Response(texts[0], documents[0]["status"], _NOT_KEPT, media)
+        lines = b"".join(text + b"\n" for text in texts)  # an outcome a line, in order
+        return Response(lines, 200, _NOT_KEPT, "application/jsonl")
 
     async def _read_body(self, request: Request, max_bytes: int) -> bytes:
         """Return the body, if it is not too large and arrives in time.
@@ -454,35 +455,9 @@ class IntakeService:
         return restore
 
 
-def _media_type(request: Request) -> str:
-    """Return whether one envelope or a batch comes; else raise a problem."""
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media not in ENVELOPE_TYPES + BATCH_TYPES:
-        single, many = ENVELOPE_TYPES[0], BATCH_TYPES[0]
-        detail = f"send {single} for one envelope, {many} for one a line."
-        raise RequestProblem(415, "media-type", "unsupported media type", detail)
-    if request.headers.get("content-encoding", "identity") != "identity":
-        detail = "an envelope is random text: send it as it is."
-        raise RequestProblem(415, "media-type", "unsupported content encoding", detail)
-    return JSON_TYPE if media in ENVELOPE_TYPES else BATCH_TYPES[0]
-
-
 def _too_large_problem(max_bytes: int) -> RequestProblem:
     detail = f"over {max_bytes} bytes; an envelope has at most {MAX_ENVELOPE_BYTES}."
     return RequestProblem(413, "too-large", "too large", detail)
-
-
-def _split_batch(body: bytes) -> list[bytes]:
-    """Return the envelopes of a batch, each with its line feed."""
-    lines = [line + b"\n" for line in body.split(b"\n") if line.strip()]
-    if not lines:
-        raise RequestProblem(400, "empty", "no envelope", "the batch holds no line.")
-    if len(lines) > MAX_BATCH:
-        detail = f"{len(lines)} envelopes; a batch has at most {MAX_BATCH}."
-        raise RequestProblem(413, "too-many", "too many envelopes", detail)
-    if max(map(len, lines)) > MAX_ENVELOPE_BYTES:
-        raise _too_large_problem(MAX_ENVELOPE_BYTES)
-    return lines
 
 
 async def _http_error_response(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curvote.flows.environment import RUNNER_VARIABLE, is_alive, process_tag
 
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 
 # A run that nobody tagged yet is given this long to come to its first line.
 _UNTAGGED_GRACE = 120.0
+PAGE_SIZE = 200  # more are not returned at once
+
+
+def read_flow_runs(
+    order: str = "ID_DESC", limit: int = PAGE_SIZE, offset: int = 0, **conditions: Any
+) -> list[FlowRun]:
+    """Return the flow runs of these conditions, as Prefect's filters take them."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    wanted = FlowRunFilter.model_validate(conditions)
+    with get_client(sync_client=True) as client:
+        # The synchronous client sends its own defaults as null, which is refused.
+        return client.read_flow_runs(
+            flow_run_filter=wanted, sort=FlowRunSort[order], limit=limit, offset=offset
+        )
 
 
 def tag_flow_run() -> None:
@@ -41,37 +58,21 @@ def close_dead_flow_runs() -> int:
     """Mark flow runs of dead processes as crashed; return their number."""
     from prefect.client.orchestration import get_client
     from prefect.states import Crashed
+    from prefect.types._datetime import now
 
     state: State[object] = Crashed(message="The process that ran this flow has ended.")
+    unfinished = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
+    stale = []
+    for run in read_flow_runs(state=unfinished):
+        owners = [tag for tag in run.tags if tag.startswith("pid:")]
+        since = run.state.timestamp if run.state else run.updated
+        age = (now("UTC") - since).total_seconds() if since else 0.0
+        dead = not any(map(is_alive, owners)) if owners else age > _UNTAGGED_GRACE
+        stale += [run.id] if dead else []
     with get_client(sync_client=True) as client:
-        stale = [run.id for run in _unfinished_flow_runs() if _is_dead(run)]
         for run_id in stale:
             client.set_flow_run_state(run_id, state, force=True)
     return len(stale)
-
-
-def _unfinished_flow_runs() -> list[FlowRun]:
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    kinds = {"any_": ["PENDING", "RUNNING", "CANCELLING"]}
-    wanted = FlowRunFilter.model_validate({"state": {"type": kinds}})
-    with get_client(sync_client=True) as client:
-        # The synchronous client sends its own defaults as null, which is refused.
-        return client.read_flow_runs(
-            flow_run_filter=wanted, sort=FlowRunSort.ID_DESC, limit=200
-        )
-
-
-def _is_dead(run: FlowRun) -> bool:
-    from prefect.types._datetime import now
-
-    owners = [tag for tag in run.tags if tag.startswith("pid:")]
-    if owners:
-        return not any(is_alive(tag) for tag in owners)
-    since = run.state.timestamp if run.state else run.updated
-    return since is not None and (now("UTC") - since).total_seconds() > _UNTAGGED_GRACE
 
 
 def _end_with_parent() -> None:

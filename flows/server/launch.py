@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
@@ -109,10 +109,6 @@ class ServerLaunch:
     pages: bool = False
     keep_seconds: int | None = None
 
-    def with_secret(self, secret: str) -> ServerLaunch:
-        """Return the same launch for a server that requires ``secret``."""
-        return replace(self, secret=secret)
-
     @property
     def log(self) -> Path:
         """The file of the server's output."""
@@ -122,21 +118,10 @@ class ServerLaunch:
         """Start the server on a socket that listens already."""
         command = [sys.executable, "-m", "curvote.flows.server.process"]
         command += ["--fd", str(listening), *(["--services"] if self.pages else [])]
-        with open_log(self.log) as log:
-            log.write(f"{_START_MARK}\n".encode())
-            log.flush()
-            return subprocess.Popen(
-                command,
-                cwd=Path(__file__).parents[3],  # the folder that holds curvote
-                env=child_environment(
-                    {SERVER_VARIABLE: self.secret} | self.retention()
-                ),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=[listening],
-                start_new_session=True,  # Ctrl-C goes to the parent only
-            )
+        variables = {SERVER_VARIABLE: self.secret} | self.retention()
+        folder = Path(__file__).parents[3]  # that holds curvote
+        more = {"cwd": folder, "pass_fds": [listening]}
+        return _spawn(command, self.log, variables, f"{_START_MARK}\n", **more)
 
     def retention(self) -> dict[str, str]:
         """Return Prefect's variables for the retention of its runs."""
@@ -177,6 +162,28 @@ def child_environment(more: dict[str, str]) -> dict[str, str]:
     """Return the environment of a child, without systemd's variables."""
     inherited = os.environ.items()
     return {name: v for name, v in inherited if name not in SYSTEMD_VARIABLES} | more
+
+
+def _spawn(
+    command: list[str],
+    log: Path,
+    variables: dict[str, str],
+    mark: str = "",
+    **more: Any,
+) -> subprocess.Popen[bytes]:
+    """Start a child: standard input is a pipe, Ctrl-C goes to the parent only."""
+    with open_log(log) as file:
+        file.write(mark.encode())
+        file.flush()
+        return subprocess.Popen(
+            command,
+            env=child_environment(variables),
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+            **more,
+        )
 
 
 def listen(port: int) -> socket.socket:
@@ -249,11 +256,6 @@ class Child:
         self.due = now + wait
         return wait
 
-    def restart_now(self) -> None:
-        """Forget the process, so that it may be restarted at once."""
-        self.end(0.0)
-        self.due = 0.0
-
     def send_message(self, message: dict[str, Any]) -> None:
         """Write a line of JSON to the process's standard input."""
         if self.process is not None and self.process.stdin is not None:
@@ -277,26 +279,8 @@ class Child:
             process.wait()
 
 
-def server_child(launch: ServerLaunch, listening: int) -> Child:
-    """Return Prefect's server as a child, on a socket that outlives it.
-
-    Whoever asks while it is away waits until it is back.
-    """
-    return Child("Prefect's server", lambda: launch.spawn(listening))
-
-
 def runner_child(home: Path, variables: dict[str, str]) -> Child:
     """Return the runner of schedules as a child."""
-
-    def spawn_runner() -> subprocess.Popen[bytes]:
-        with open_log(home / "runner.log") as log:
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", "curvote.flows.serving.runner"],
-                env=child_environment(variables),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    return Child("the runner of schedules", spawn_runner)
+    command = [sys.executable, "-P", "-m", "curvote.flows.serving.runner"]
+    log = home / "runner.log"
+    return Child("the runner of schedules", lambda: _spawn(command, log, variables))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,32 +28,33 @@ _MAX_STARTS = 4
 def kept_alive(child: Child) -> Iterator[None]:
     """Restart ``child`` whenever it ends, three times at most."""
     over = threading.Event()
-    thread = threading.Thread(target=_keep_alive, args=(child, over), daemon=True)
+
+    def keep_alive() -> None:
+        while not over.wait(_POLL_SECONDS):
+            how = child.end_reason()
+            if not how:
+                continue
+            if child.starts == _MAX_STARTS:
+                lines.write_line(f"{child.called} {how} and is given up", "error")
+                return
+            wait = child.schedule_restart()
+            lines.write_line(f"{child.called} {how}; it is started again", "warning")
+            if over.wait(wait):
+                return
+            try:
+                child.start()
+            except OSError as error:  # no space for its log, or no more processes
+                words = f"{child.called} is given up: {error.strerror}"
+                lines.write_line(words, "error")
+                return
+
+    thread = threading.Thread(target=keep_alive, daemon=True)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
-
-
-def _keep_alive(child: Child, over: threading.Event) -> None:
-    while not over.wait(_POLL_SECONDS):
-        how = child.end_reason()
-        if not how:
-            continue
-        if child.starts == _MAX_STARTS:
-            lines.write_line(f"{child.called} {how} and is given up", "error")
-            return
-        wait = child.schedule_restart()
-        lines.write_line(f"{child.called} {how}; it is started again", "warning")
-        if over.wait(wait):
-            return
-        try:
-            child.start()
-        except OSError as error:  # no space for its log, or no more processes
-            lines.write_line(f"{child.called} is given up: {error.strerror}", "error")
-            return
 
 
 START_TIMEOUT = 90.0
@@ -105,13 +107,20 @@ class PrefectServer:
 
         UserError: the port cannot be used.
         """
-        theirs = os.environ.get("PREFECT_API_URL")
-        self.url = theirs or self._serving_address()
+        self.url = os.environ.get("PREFECT_API_URL", "")
+        serving = None if self.url else read_serving(self.home)
+        if serving and is_healthy(
+            serving["url"], 2.0
+        ):  # `curvote serve` of this project
+            self.url = serving["url"]
+            self._secret = environment.read_secret(self.secret_file)
         if not self.url:
             self._secret = environment.new_secret()
-            self.launch = self.launch.with_secret(self._secret)
+            self.launch = launch = replace(self.launch, secret=self._secret)
             self._listening = launching.listen(self.port or 0)
-            self._child = launching.server_child(self.launch, self._listening.fileno())
+            # A socket that outlives it: whoever asks while it is away waits.
+            descriptor = self._listening.fileno()
+            self._child = Child("Prefect's server", lambda: launch.spawn(descriptor))
             self._child.start()
             port = self._listening.getsockname()[1]
             self.url = f"http://{launching.LOOPBACK}:{port}/api"
@@ -128,16 +137,22 @@ class PrefectServer:
         Raises:
             UserError: no answer within 90 seconds; says why.
         """
-        if not self._wait_for_answer():
+        child, end = self._child, time.monotonic() + START_TIMEOUT
+        answers = child is None and is_healthy(self.url, START_TIMEOUT)
+        while child and not child.end_reason() and time.monotonic() < end:
+            if answers := is_healthy(self.url, 2.0):
+                break
+            time.sleep(0.05)
+        if not answers:
             failure = (
                 f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
                 " curvote start its own."
             )
-            if self._child is not None:
+            if child is not None:
                 failure = f"Prefect's server did not start: {self.launch.end_reason()}."
             self.stop()
             raise UserError(failure)
-        return self._child
+        return child
 
     def wait(self) -> Self:
         """Return when the server answers; flows of this process will use it.
@@ -193,25 +208,6 @@ class PrefectServer:
     def __exit__(self, *_: object) -> None:
         """End the server."""
         self.stop()
-
-    def _serving_address(self) -> str:
-        """Return the address of a live ``curvote serve`` of this project, or ""."""
-        entry = read_serving(self.home)
-        if entry is None or not is_healthy(entry["url"], 2.0):
-            return ""
-        self._secret = environment.read_secret(self.secret_file)
-        return entry["url"]
-
-    def _wait_for_answer(self) -> bool:
-        """Wait until the server answers or ends; return whether it answers."""
-        if self._child is None:
-            return is_healthy(self.url, START_TIMEOUT)
-        end = time.monotonic() + START_TIMEOUT
-        while not self._child.end_reason() and time.monotonic() < end:
-            if is_healthy(self.url, 2.0):
-                return True
-            time.sleep(0.05)
-        return False
 
 
 def read_serving(home: Path) -> dict[str, str] | None:

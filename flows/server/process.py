@@ -157,7 +157,22 @@ def main() -> None:
     os.environ.update(_server_settings(address, services=arguments.services))
     # Importing the server builds thousands of long-lived classes.
     gc.disable()
-    server.append(_build_server(address))
+    import asyncio
+
+    import uvicorn
+    from prefect.server.api.server import create_app
+    from prefect.server.database import provide_database_interface
+
+    # Created or upgraded by one process at a time.
+    with file_locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
+        asyncio.run(provide_database_interface().create_db())
+    config = uvicorn.Config(
+        RequestGate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
+        log_level="warning",
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=2,
+    )
+    server.append(uvicorn.Server(config))
     gc.freeze()
     gc.enable()
     server[0].run(sockets=[listening])
@@ -187,25 +202,6 @@ def _server_settings(address: str, *, services: bool) -> dict[str, str]:
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": f"{os.environ['PREFECT_HOME']}/ui",
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
-
-
-def _build_server(address: str) -> uvicorn.Server:
-    import asyncio
-
-    import uvicorn
-    from prefect.server.api.server import create_app
-    from prefect.server.database import provide_database_interface
-
-    # Created or upgraded by one process at a time.
-    with file_locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
-        asyncio.run(provide_database_interface().create_db())
-    config = uvicorn.Config(
-        RequestGate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
-        log_level="warning",
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=2,
-    )
-    return uvicorn.Server(config)
 
 
 def _end_with_parent(server: list[uvicorn.Server]) -> None:

@@ -79,50 +79,37 @@ def check_health(
     ``max_age`` is how old the last success of a pipeline may be; by default its last
     two firings must not both have gone by without one.
     """
+    return [asdict(finding) for finding in _health_findings(project, max_age)]
+
+
+def _health_findings(project: Project, max_age: timedelta | None) -> Iterator[Finding]:
     beat = last_heartbeat(project)
-    return [asdict(finding) for finding in _health_findings(project, beat, max_age)]
-
-
-def _health_findings(
-    project: Project, beat: Heartbeat | None, max_age: timedelta | None
-) -> Iterator[Finding]:
     if beat is None or not beat.is_alive:
         problem = "it does not run" if beat is None else "it has gone, or hangs"
         yield Finding("serve", "failed", problem, "start `curvote serve`")
         return
     yield Finding("serve", "ok", f"runs since {beat.started}, at {beat.url}")
-    if beat.trouble:
-        way = f"see {project.state / 'prefect'}/*.log, or `curvote doctor`"
-        yield Finding("schedules", "failed", beat.trouble, way)
-    else:
-        yield Finding("schedules", "ok", ", ".join(beat.next))
+    way = f"see {project.state / 'prefect'}/*.log, or `curvote doctor`"
+    yield Finding.of("schedules", beat.trouble, way, ", ".join(beat.next))
     for name, why in beat.faulty.items():
         yield Finding(name, "failed", why, f"`curvote plan {name}` says all")
     for name in beat.next.keys() - beat.faulty.keys():
-        yield _pipeline_finding(project, beat, name, max_age)
-
-
-def _pipeline_finding(
-    project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
-) -> Finding:
-    success, now = last_success_time(project, name), datetime.now(UTC)
-    age = now - (success or datetime.fromisoformat(beat.started))
-    state_text = "has not succeeded yet"
-    if success:
-        state_text = f"succeeded {_format_age(age)} ago"
-    if max_age is not None:
-        late = f", over {_format_age(max_age)}" if age > max_age else ""
-    else:
-        due = [datetime.fromisoformat(date) for date in beat.due.get(name, [])]
-        latest = records.latest_run(project, name)
-        if latest and latest.status == "running":  # was it late when that began?
-            now = datetime.fromisoformat(latest.started)
-        tried = latest is not None and latest.status in _FAILED_STATES
-        late = describe_overdue(due, success, now, tried=tried)
-    if not late:
-        return Finding(name, "ok", state_text)
-    words = state_text + late
-    return Finding(name, "failed", words, f"see `curvote status`, `curvote run {name}`")
+        success, now = last_success_time(project, name), datetime.now(UTC)
+        age = now - (success or datetime.fromisoformat(beat.started))
+        state = (
+            f"succeeded {_format_age(age)} ago" if success else "has not succeeded yet"
+        )
+        if max_age is not None:
+            late = f", over {_format_age(max_age)}" if age > max_age else ""
+        else:
+            due = [datetime.fromisoformat(date) for date in beat.due.get(name, [])]
+            latest = records.latest_run(project, name)
+            if latest and latest.status == "running":  # was it late when that began?
+                now = datetime.fromisoformat(latest.started)
+            tried = latest is not None and latest.status in _FAILED_STATES
+            late = describe_overdue(due, success, now, tried=tried)
+        way = f"see `curvote status`, `curvote run {name}`"
+        yield Finding.of(name, state + late if late else "", way, state)
 
 
 def describe_overdue(

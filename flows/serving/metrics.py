@@ -3,12 +3,13 @@
 Names and what they count are those of docs/operations.md.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Metric, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from curvote.base.errors import UserError
 from curvote.flows import display
@@ -18,13 +19,9 @@ from curvote.flows.serving.health import last_success_time
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 
-if TYPE_CHECKING:
-    from prometheus_client import Metric
-    from prometheus_client.core import GaugeMetricFamily
-
-
 _RUN_STATUSES = ("completed", "partial", "blocked", "failed", "interrupted", "killed")
 _Labels = tuple[str, ...]
+_Values = dict[_Labels, float]
 
 
 @dataclass(eq=False)  # a registry keeps it by what it is
@@ -51,42 +48,38 @@ class ProjectMetrics:
                 yield from list(part())
 
     def _run_metrics(self) -> Iterator[Metric]:
-        total = _make_gauge("runs", "Runs on record.", "pipeline", "status")
-        ended = "last_success_timestamp_seconds"
-        success = _make_gauge(ended, "End of the last success.")
+        counts: _Values = {}
+        ends: _Values = {}
         for name in records.pipeline_names(self.project):
             for status in _RUN_STATUSES:
-                count = len(records.run_ids(self.project, name, status))
-                total.add_metric([name, status], count)
+                ids = records.run_ids(self.project, name, status)
+                counts[name, status] = len(ids)
             when = last_success_time(self.project, name)
             if when is not None:
-                success.add_metric([name], when.timestamp())
-        yield from (total, success)
+                ends[name,] = when.timestamp()
+        yield _gauge("runs", "Runs on record.", ("pipeline", "status"), counts)
+        ended, about = "last_success_timestamp_seconds", "End of the last success."
+        yield _gauge(ended, about, ("pipeline",), ends)
 
     def _stage_metrics(self) -> Iterator[Metric]:
         now = dict(display.current_progress)  # the run goes on meanwhile
-        for what, description in display.PROGRESS_METRICS.items():
-            gauge = _make_gauge(f"run_{what}", description, "stage")
-            if what in now:
-                gauge.add_metric([str(now["stage"])], now[what])
-            yield gauge
+        for what, about in display.PROGRESS_METRICS.items():
+            at: _Values = {(str(now["stage"]),): now[what]} if what in now else {}
+            yield _gauge(f"run_{what}", about, ("stage",), at)
 
     def _serve_metrics(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily
-
         beat = health.last_heartbeat(self.project)
         alive = beat is not None and beat.is_alive
         good = alive and beat is not None and not beat.trouble
-        yield _single_gauge("serve_up", "Whether serve lives.", alive)
-        yield _single_gauge("serve_scheduling", "Whether schedules fire.", good)
+        yield _gauge("serve_up", "Whether serve lives.", (), {(): alive})
+        yield _gauge("serve_scheduling", "Whether schedules fire.", (), {(): good})
         if not self.serving:
             return
-        for name, description, label in (
+        for name, about, label in (
             ("serve_restarts", "Children started again.", "child"),
             ("missed_firings", "Firings that nothing ran.", "pipeline"),
         ):
-            full_name = f"curvote_{name}"
-            counter = CounterMetricFamily(full_name, description, labels=[label])
+            counter = CounterMetricFamily(f"curvote_{name}", about, labels=[label])
             for (what, label_value), count in dict(self.event_counts).items():
                 if what == name:
                     counter.add_metric([label_value], count)
@@ -106,7 +99,7 @@ class ProjectMetrics:
                     at = round_.pipeline, round_.asks, what
                     sums[at] = sums.get(at, 0) + getattr(round_, what)
         labels, about = ("pipeline", "asks", "what"), "Envelopes of all rounds."
-        yield _filled_gauge("intake_envelopes", about, labels, sums)
+        yield _gauge("intake_envelopes", about, labels, sums)
 
     def _ledger_metrics(self) -> Iterator[Metric]:
         """Yield the least remaining budget of any client, by population."""
@@ -117,48 +110,28 @@ class ProjectMetrics:
             return
         with book:
             head = book.head()
-            if (
-                head != self._remaining_budgets[0]
-            ):  # else all clients are read each time
+            # Else all clients are read each time.
+            if head != self._remaining_budgets[0]:
                 rooms = []
                 for name, cap in book.caps().items():
                     worst = book.most_spent_in(name).budget()
-                    epsilon, delta = (
-                        cap.epsilon - worst.epsilon,
-                        cap.delta - worst.delta,
-                    )
-                    rooms.append((name, epsilon, delta))
+                    room = cap.epsilon - worst.epsilon, cap.delta - worst.delta
+                    rooms.append((name, *room))
                 self._remaining_budgets = head, rooms
         for part, place in (("epsilon", 1), ("delta", 2)):
-            budgets_left = {
-                (room[0],): float(room[place]) for room in self._remaining_budgets[1]
-            }
+            remaining: _Values = {}
+            for row in self._remaining_budgets[1]:
+                remaining[str(row[0]),] = float(row[place])
             about = f"The least {part} that any client of a population has left."
-            yield _filled_gauge(
-                f"ledger_room_{part}", about, ("population",), budgets_left
-            )
+            yield _gauge(f"ledger_room_{part}", about, ("population",), remaining)
 
 
-def _make_gauge(name: str, description: str, *labels: str) -> GaugeMetricFamily:
-    from prometheus_client.core import GaugeMetricFamily
-
-    return GaugeMetricFamily(
-        f"curvote_{name}", description, labels=labels or ("pipeline",)
-    )
-
-
-def _single_gauge(name: str, description: str, value: float) -> Metric:
-    from prometheus_client.core import GaugeMetricFamily
-
-    return GaugeMetricFamily(f"curvote_{name}", description, value=float(value))
-
-
-def _filled_gauge(
-    name: str, description: str, labels: Iterable[str], values: Mapping[Any, float]
+def _gauge(
+    name: str, about: str, labels: _Labels, values: Mapping[_Labels, float]
 ) -> Metric:
-    gauge = _make_gauge(name, description, *labels)
+    gauge = GaugeMetricFamily(f"curvote_{name}", about, labels=labels)
     for at, value in values.items():
-        gauge.add_metric(list(at), value)
+        gauge.add_metric(at, float(value))
     return gauge
 
 
@@ -167,8 +140,6 @@ def serve_metrics(figures: ProjectMetrics, port: int) -> None:
 
     UserError: the port cannot be used.
     """
-    from prometheus_client import CollectorRegistry, start_http_server
-
     registry = CollectorRegistry()
     registry.register(figures)
     try:
@@ -178,15 +149,11 @@ def serve_metrics(figures: ProjectMetrics, port: int) -> None:
             f"Port {port} cannot be used: {error.strerror}. Choose another with"
             " --metrics-port."
         ) from None
-    server.set_app(_restrict_host(server.get_app(), server.server_port))
-
-
-def _restrict_host(page: Any, port: int) -> Any:
-    """Return a page that answers under its own address only.
-
-    A browser that was led here by another name (DNS rebinding) shows that name as Host.
-    """
-    names = {f"{host}:{port}" for host in (LOOPBACK, "localhost", "[::1]")}
+    # The page answers under its own address only. A browser that was led here by
+    # another name (DNS rebinding) shows that name as Host.
+    page: Any = server.get_app()
+    hosts = LOOPBACK, "localhost", "[::1]"
+    names = {f"{host}:{server.server_port}" for host in hosts}
 
     def check_host(environ: Mapping[str, str], start: Any) -> Any:
         if environ.get("HTTP_HOST") in names:
@@ -194,4 +161,4 @@ def _restrict_host(page: Any, port: int) -> Any:
         start("403 Forbidden", [("Content-Type", "text/plain")])
         return [b"This page answers on this machine only.\n"]
 
-    return check_host
+    server.set_app(check_host)

@@ -101,40 +101,32 @@ def collect_garbage(
         piles = [pile for pile in piles if pile.kind != "artifacts"]
     deleted: list[DeletionGroup] = []
     for pile in piles:
-        if pile.runs:
-            deleted += _collect_records(project, pile, dry_run)
-        else:
+        logged = {
+            record.mlflow_run: run
+            for run in pile.runs
+            if (record := records.load_record(project, run)) and record.mlflow_run
+        }
+        if not logged:
             deleted.append(pile)
+            continue
+        # The records to delete, and MLflow's files of their runs.
+        from curvote.flows.tracking.store import delete_runs
+
+        more: list[DeletionGroup] = []
+        try:
+            forgotten, files = delete_runs(project, logged, dry_run=dry_run)
+            stay = {run for name, run in logged.items() if name not in forgotten}
+            more = [DeletionGroup.measured("mlflow", files)]
+        except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            lines.write_line(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
+            stay = set(logged.values())
+        going = (run for run in pile.runs if run not in stay)
+        deleted += [DeletionGroup.of_records(project, going), *more]
     if not dry_run:
         for pile in deleted:
             garbage.delete_group(project, pile)
     return deleted
-
-
-def _collect_records(
-    project: Project, pile: DeletionGroup, dry_run: bool
-) -> list[DeletionGroup]:
-    """Return the records to delete, and MLflow's files of their runs."""
-    logged = {
-        record.mlflow_run: run
-        for run in pile.runs
-        if (record := records.load_record(project, run)) and record.mlflow_run
-    }
-    if not logged:
-        return [pile]
-    from curvote.flows.tracking.store import delete_runs
-
-    more: list[DeletionGroup] = []
-    try:
-        forgotten = delete_runs(project, logged, dry_run=dry_run)
-        stay = {run for parent, run in logged.items() if parent not in forgotten.runs}
-        more = [DeletionGroup.measured("mlflow", forgotten.files)]
-    except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        lines.write_line(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
-        stay = set(logged.values())
-    going = (run for run in pile.runs if run not in stay)
-    return [DeletionGroup.of_records(project, going), *more]
 
 
 def clear_if_due(project: Project) -> None:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,11 @@ from uuid import UUID
 
 from curvote.flows import lines
 from curvote.flows.environment import RUNNER_VARIABLE
-from curvote.flows.server.flow_runs import close_dead_flow_runs
+from curvote.flows.server.flow_runs import (
+    PAGE_SIZE,
+    close_dead_flow_runs,
+    read_flow_runs,
+)
 from curvote.flows.serving.schedules import (
     firing_times,
     firing_times_between,
@@ -33,13 +37,11 @@ from curvote.flows.serving.schedules import (
 
 if TYPE_CHECKING:
     from prefect import Flow
-    from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.objects import FlowRun
     from prefect.runner import Runner
 
 
 _DEPLOYMENT_TAG = "curvote"
-_PAGE_SIZE = 200  # more are not returned at once
 # Missed firings that are counted: of each minute those of two months, in 17 seconds.
 MAX_MISSED = 100_000
 _ONE_SECOND = timedelta(seconds=1)
@@ -66,7 +68,7 @@ def register_schedules(
     ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
     with get_client(sync_client=True) as client:
         deployments = client.read_deployments(
-            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE_SIZE
+            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=PAGE_SIZE
         )
         for deployment in deployments:
             in_project = deployment.parameters.get("project") == project
@@ -101,8 +103,17 @@ def missed_firings(
     after = datetime.fromisoformat(since)
     if settings.get("interval") is not None:
         after = max(after, until - MAX_MISSED * timedelta(seconds=settings["interval"]))
-    runs = _started_runs(deployment, after, until)
-    started = {run.expected_start_time for run in runs}
+    window = {"after_": after - _ONE_SECOND, "before_": until + _ONE_SECOND}
+    wanted: dict[str, Any] = {"deployment_id": {"any_": [deployment]}}
+    wanted["expected_start_time"] = window
+    started = set()
+    for page in count():
+        runs = read_flow_runs(offset=page * PAGE_SIZE, **wanted)
+        for run in runs:
+            if run.state is None or not run.state.is_scheduled():
+                started.add(run.expected_start_time)
+        if len(runs) < PAGE_SIZE:
+            break
     due = firing_times_between(settings, after, until)
     missed = deque((at for at in due if at not in started and at < until), MAX_MISSED)
     if not missed:
@@ -122,84 +133,33 @@ def await_scheduler(
     while firing_times(
         settings, after=_wall_time(), until=_wall_time() + _ONE_HOUR, count=1
     ):
-        first = _first_waiting_time(deployment)
-        if first is not None:
-            return first
+        waiting = read_flow_runs(
+            "EXPECTED_START_TIME_ASC",
+            limit=1,
+            deployment_id={"any_": [deployment]},
+            expected_start_time={"after_": _wall_time()},
+            state=_SCHEDULED_STATE,
+        )
+        if waiting and waiting[0].expected_start_time is not None:
+            return waiting[0].expected_start_time
         if time.monotonic() > end:
             break
         time.sleep(0.3)
     return _wall_time()
 
 
-def _first_waiting_time(deployment: UUID) -> datetime | None:
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    wanted = _run_filter(
-        [deployment],
-        expected_start_time={"after_": _wall_time()},
-        state=_SCHEDULED_STATE,
-    )
-    with get_client(sync_client=True) as client:
-        waiting = client.read_flow_runs(
-            flow_run_filter=wanted,
-            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
-            limit=1,
-        )
-    return waiting[0].expected_start_time if waiting else None
-
-
-def _started_runs(
-    deployment: UUID, after: datetime, until: datetime
-) -> Iterator[FlowRun]:
-    """Yield the runs due between two times that were started."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    window = {"after_": after - _ONE_SECOND, "before_": until + _ONE_SECOND}
-    wanted = _run_filter([deployment], expected_start_time=window)
-    with get_client(sync_client=True) as client:
-        for page in count():
-            page_runs = client.read_flow_runs(
-                flow_run_filter=wanted,
-                sort=FlowRunSort.ID_DESC,
-                limit=_PAGE_SIZE,
-                offset=page * _PAGE_SIZE,
-            )
-            for run in page_runs:
-                if run.state is None or not run.state.is_scheduled():
-                    yield run
-            if len(page_runs) < _PAGE_SIZE:
-                return
-
-
-def order_run(deployment: UUID) -> None:
-    """Order one run of a deployment now."""
-    from prefect.client.orchestration import get_client
-
-    with get_client(sync_client=True) as client:
-        client.create_flow_run_from_deployment(deployment)
-
-
 def delete_due_runs(ids: Sequence[UUID]) -> None:
     """Delete the scheduled runs that are waiting and due."""
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.sorting import FlowRunSort
 
-    if not ids:
-        return
-    with get_client(sync_client=True) as client:
-        while True:
-            due_runs = client.read_flow_runs(
-                flow_run_filter=_late_filter(ids),
-                sort=FlowRunSort.ID_DESC,
-                limit=_PAGE_SIZE,
-            )
-            scheduled = [run for run in due_runs if run.auto_scheduled]
+    while ids:
+        due_runs = read_flow_runs(**_late_conditions(ids))
+        scheduled = [run for run in due_runs if run.auto_scheduled]
+        with get_client(sync_client=True) as client:
             for run in scheduled:
                 client.delete_flow_run(run.id)
-            if not scheduled:
-                return
+        if not scheduled:
+            return
 
 
 def pause_deployments(ids: Sequence[UUID]) -> None:
@@ -220,14 +180,15 @@ async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
     due with those of others would never have its turn.
     """
     from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort
 
     late: dict[str, list[FlowRun]] = defaultdict(list)
     async with get_client() as client:
         due_runs = await client.read_flow_runs(
-            flow_run_filter=_late_filter(ids),
+            flow_run_filter=FlowRunFilter.model_validate(_late_conditions(ids)),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
-            limit=_PAGE_SIZE,
+            limit=PAGE_SIZE,
         )
         for run in due_runs:
             if run.auto_scheduled:
@@ -238,16 +199,10 @@ async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
     return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
 
 
-def _late_filter(ids: Sequence[UUID]) -> FlowRunFilter:
+def _late_conditions(ids: Sequence[UUID]) -> dict[str, Any]:
     due = {"before_": _wall_time() - _ONE_SECOND}
-    return _run_filter(ids, expected_start_time=due, state=_SCHEDULED_STATE)
-
-
-def _run_filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
-    from prefect.client.schemas.filters import FlowRunFilter
-
-    deployment_condition = {"deployment_id": {"any_": list(ids)}}
-    return FlowRunFilter.model_validate(deployment_condition | conditions)
+    wanted = {"deployment_id": {"any_": list(ids)}, "expected_start_time": due}
+    return wanted | {"state": _SCHEDULED_STATE}
 
 
 def _wall_time() -> datetime:
@@ -281,36 +236,31 @@ def main() -> None:
     # Unbuffered: a thread that waits at a buffer aborts the end of the process.
     orders = io.FileIO(0, closefd=False)
     order = RunnerOrder(**json.loads(orders.readline()))
+    from prefect.client.orchestration import get_client
+    from prefect.runner import Runner
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
     os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         close_dead_flow_runs()
-        runner, ids = _prepare_runner(order)
-        asyncio.run(_RunnerWork(order, runner, ids, orders).run())
+        runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
+        module, _, name = order.flow.partition(":")
+        flow: Flow[..., Any] = getattr(import_module(module), name)
+        ids = register_schedules(runner, flow, order.project, order.schedules)
+        delete_due_runs(list(ids.values()))
+        for name, since in order.since.items():
+            settings, deployment = order.schedules[name], ids[name]
+            until = await_scheduler(deployment, settings)
+            missed = missed_firings(deployment, settings, since, until)
+            latest = settings.get("catch_up") == "latest"
+            if missed and (latest or order.forgiven):
+                with get_client(sync_client=True) as client:
+                    client.create_flow_run_from_deployment(deployment)
+            if missed and not order.forgiven:
+                _report(order, missed={"pipeline": name, "made_up": latest} | missed)
+        _report(order, registered=sorted(ids))
+        asyncio.run(_RunnerWork(order, runner, [*ids.values()], orders).run())
         close_dead_flow_runs()
-
-
-def _prepare_runner(order: RunnerOrder) -> tuple[Runner, list[UUID]]:
-    """Register all schedules, and report firings that were missed."""
-    from prefect.runner import Runner
-
-    runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
-    module, _, name = order.flow.partition(":")
-    flow: Flow[..., Any] = getattr(import_module(module), name)
-    ids = register_schedules(runner, flow, order.project, order.schedules)
-    delete_due_runs(list(ids.values()))
-    for name, since in order.since.items():
-        settings, deployment = order.schedules[name], ids[name]
-        until = await_scheduler(deployment, settings)
-        missed = missed_firings(deployment, settings, since, until)
-        latest = settings.get("catch_up") == "latest"
-        if missed and (latest or order.forgiven):
-            order_run(deployment)
-        if missed and not order.forgiven:
-            _report(order, missed={"pipeline": name, "made_up": latest} | missed)
-    _report(order, registered=sorted(ids))
-    return runner, list(ids.values())
 
 
 def _report(order: RunnerOrder, **message: Any) -> None:
@@ -337,19 +287,16 @@ class _RunnerWork:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop_run, running)
-        listener = threading.Thread(
-            target=self._read_orders, args=(loop, running), daemon=True
-        )
-        listener.start()
+
+        def read_orders() -> None:  # renew on any line; stop at the end of input
+            for line in self.orders:
+                self.renewing = self.renewing or bool(line.strip())
+            loop.call_soon_threadsafe(self._stop_run, running)
+
+        threading.Thread(target=read_orders, daemon=True).start()
         with contextlib.suppress(asyncio.CancelledError):
             await running
         watching.cancel()
-
-    def _read_orders(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
-        """Renew on any line; stop at the end of standard input."""
-        for line in self.orders:
-            self.renewing = self.renewing or bool(line.strip())
-        loop.call_soon_threadsafe(self._stop_run, running)
 
     def _stop_run(self, running: asyncio.Task[None]) -> None:
         """End the current run too, for which the runner would wait."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,23 +62,15 @@ def firing_times(
         zone = settings.get("timezone") or "UTC"
         schedule = schedules.CronSchedule(cron=settings["cron"], timezone=zone)
     else:
-        interval_options = {
-            "interval": timedelta(seconds=interval),
-            "anchor_date": _ANCHOR,
-        }
-        schedule = schedules.IntervalSchedule.model_validate(interval_options)
+        every = {"interval": timedelta(seconds=interval), "anchor_date": _ANCHOR}
+        schedule = schedules.IntervalSchedule.model_validate(every)
     more = None if count is None else count + 1
-    dates = _run_coroutine(schedule.get_dates(n=more, start=after, end=until))
-    plain = (datetime.fromtimestamp(date.timestamp(), UTC) for date in dates)
-    return [date for date in plain if date > after][:count]
-
-
-def _run_coroutine(dates: Any) -> list[datetime]:
-    """Return the result of a coroutine that never waits."""
+    dates: Any = schedule.get_dates(n=more, start=after, end=until)
     try:
-        dates.send(None)
+        dates.send(None)  # a coroutine that never waits
     except StopIteration as done:
-        return list(done.value)
+        plain = (datetime.fromtimestamp(date.timestamp(), UTC) for date in done.value)
+        return [date for date in plain if date > after][:count]
     raise RuntimeError("a schedule waits for something")
 
 
@@ -133,26 +126,20 @@ class DueFirings:
 
 def check_schedules(schedules: Mapping[str, ScheduleSettings]) -> None:
     """Refuse schedules that never fire or cannot be read (UserError)."""
-    now = datetime.now(UTC)
-    problems = {
-        name: _schedule_problem(schedule, now) for name, schedule in schedules.items()
-    }
-    wrong = [
-        Problem(f"{name}: no schedule {describe_schedule(schedules[name])}: {why}.")
-        for name, why in problems.items()
-        if why
-    ]
+    now, wrong = datetime.now(UTC), []
+    for name, settings in schedules.items():
+        try:
+            fires = firing_times(settings, after=now, count=1)
+            why = "" if fires else "it never fires"
+        except ValidationError as error:
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        except (ValueError, TypeError) as error:
+            why = str(error).strip().rstrip(".")
+        if why:
+            words = f"{name}: no schedule {describe_schedule(settings)}: {why}."
+            wrong.append(Problem(words))
     if wrong:
         raise UserError.several(wrong)
-
-
-def _schedule_problem(settings: ScheduleSettings, now: datetime) -> str:
-    try:
-        return "" if firing_times(settings, after=now, count=1) else "it never fires"
-    except ValidationError as error:
-        return error.errors()[0]["msg"].removeprefix("Value error, ")
-    except (ValueError, TypeError) as error:
-        return str(error).strip().rstrip(".")
 
 
 @dataclass
@@ -168,19 +155,15 @@ class WatchedFile:
 
     def has_changed(self) -> bool:
         """Return whether the file changed since the last report and stood still."""
-        mark = self._current_mark()
+        mark: tuple[int, ...] = ()
+        with suppress(OSError):
+            about = self.path.stat()
+            mark = about.st_mtime_ns, about.st_size, about.st_ino
         still, self._last_mark = mark == self._last_mark, mark
         if not still or mark == self._reported_mark:
             return False
         self._reported_mark = mark
         return True
-
-    def _current_mark(self) -> tuple[int, ...]:
-        try:
-            about = self.path.stat()
-        except OSError:
-            return ()
-        return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 Schedules = dict[str, dict[str, Any]]

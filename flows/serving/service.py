@@ -230,7 +230,8 @@ class Supervisor:
         how = child.end_reason()
         renewed = self._renewing and child.has_finished()
         if how and (renewed or self._state != READY):
-            child.restart_now()
+            child.end(0.0)
+            child.due = 0.0  # it may be started again at once
         elif how:
             log = self.launch.home / "runner.log"
             self._schedule_restart(child, f"{how} ({log} says why)")
@@ -428,12 +429,8 @@ def serve_schedules(
 
 def _run_supervisor(supervisor: Supervisor) -> None:
     """Run the supervisor until a signal comes, then end its children."""
-
-    def stop_supervisor(*_: object) -> None:
-        supervisor.stop()
-
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, stop_supervisor) for number in numbers}
+    before = {n: signal.signal(n, lambda *_: supervisor.stop()) for n in numbers}
     try:
         supervisor.run()
     finally:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from curvote.base.errors import UserError
@@ -231,12 +230,6 @@ def _serving_steps(record: RunRecord, cell: Cell) -> list[dict[str, Any]]:
     return [step for _, step in sorted(serving, key=lambda pair: len(pair[0].pairs))]
 
 
-def plan_rows(record: RunRecord) -> list[dict[str, str]]:
-    """Return the planned steps, as ``plan --json`` prints them."""
-    cells = (str(Cell.from_mapping(entry["cell"])) for entry in record.steps)
-    return [e | {"cell": cell} for e, cell in zip(record.steps, cells, strict=True)]
-
-
 def cell_artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
     """Return the existing artifacts from which a cell was computed."""
     steps = _serving_steps(record, cell)
@@ -252,10 +245,8 @@ def cell_params(
     ``stored`` are the cell's artifacts: their manifests hold what their stages read.
     """
     read = _merge_mappings(source.manifest["components"]["params"] for source in stored)
-    setting_names = {
-        *record.config,
-        *cell.to_json(),
-    }  # a release's number is no setting
+    # A release's number is no setting.
+    setting_names = {*record.config, *cell.to_json()}
     settings_read = {
         name: value
         for path, value in flat_items(read)
@@ -274,7 +265,6 @@ def cell_params(
 
 # Name, value, and the place on the x-axis.
 Point = tuple[str, float, int]
-Lines = dict[Cell, list[Score]]
 
 # No report or vote comes from them: they do not count in N.
 _NOT_LEARNING = ("clients.public", "clients.test")
@@ -303,13 +293,58 @@ class Headline:
 
 
 def study_headline(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Headline:
-    """Return the headline of a study, whose main score `main_score` chooses."""
+    """Return the headline of a study, whose main score `main_score_index` chooses.
+
+    Other learners and settings stand beside it under longer names, and so do the
+    references.
+    """
     rows_declared = declared_rows(record, rows)
     place = main_score_index(record, rows_declared)
     if place is None:
         return Headline()
     scores = load_scores(record, rows_declared)
-    return scores_headline(scores, scores[place])
+    main = scores[place]
+    # The main scores along the x-axis, the run's main line first.
+    by_line: dict[Cell, list[Score]] = {main.line: []}
+    for score in main_method_scores(scores):
+        by_line.setdefault(score.line, []).append(score)
+    lines = {at: sorted(group, key=lambda s: s.step) for at, group in by_line.items()}
+    line = next(iter(lines.values()))
+    # The points of every line, by distinct names; scores without a step hold at each.
+    series: list[list[Point]] = []
+    used: set[tuple[str, str]] = set()
+    for at, line_scores in lines.items():
+        name, group = line_scores[0].series_name, line_scores[0].group
+        if (name, group) in used:
+            pairs = at.with_values(group=None).pairs
+            apart = [(axis, v) for axis, v in pairs if v not in (main.line[axis], name)]
+            words = (v if isinstance(v, str) else f"{axis}-{v:g}" for axis, v in apart)
+            name = ".".join([name, *words])
+        used.add((name, group))
+        series.append(
+            [
+                (metric, value, placed.step)
+                for score in line_scores
+                for metric, value in score.to_metrics(name).items()
+                for placed in ([score] if score.place.pairs else line)
+            ]
+        )
+    # MLflow's list shows the last step of a line: the one number is one of its own.
+    points = [("main", main.value, main.step), *series[0]]
+    for score in scores:
+        beside = score.reference and not score.group and score.metric == main.metric
+        if beside and score.line.serves(main.line):
+            name, *_ = score.to_metrics()
+            points.append((name, score.value, score.step))
+    points += _axis_points([entry.cell for entry in line], main.x)
+    points += (point for other in series[1:] for point in other)
+    texts = (f"{score.formatted} ({score.place.words or 'all'})" for score in line)
+    named = [main.place.words, str(main.cell["learner"] or "")]
+    where = ", ".join(filter(None, named)) or "all"
+    title = f"{main.series_name} {main.formatted} ({where})"
+    summary = f"{title}; {main.metric.name}: {', '.join(texts)}"
+    points = list(dict.fromkeys(points))
+    return Headline(main.cell, main.metric, main.x, tuple(points), title, summary)
 
 
 def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
@@ -348,40 +383,6 @@ def main_number(project: Project, record: RunRecord) -> str:
     return "- (messages tell nothing of it)"
 
 
-def scores_headline(scores: Sequence[Score], main: Score) -> Headline:
-    """Return the headline for the ``main`` score and the scores beside it.
-
-    Other learners and settings stand beside it under longer names, and so do the
-    references.
-    """
-    # The main scores along the x-axis, the run's main line first.
-    by_line: Lines = {main.line: []}
-    for score in main_method_scores(scores):
-        by_line.setdefault(score.line, []).append(score)
-    lines = {
-        at: sorted(line_scores, key=lambda s: s.step)
-        for at, line_scores in by_line.items()
-    }
-    line = next(iter(lines.values()))
-    main_points, *other_series = _line_points(lines)
-    # MLflow's list shows the last step of a line: the one number is one of its own.
-    points = [("main", main.value, main.step), *main_points]
-    for score in scores:
-        beside = score.reference and not score.group and score.metric == main.metric
-        if beside and score.line.serves(main.line):
-            name, *_ = score.to_metrics()
-            points.append((name, score.value, score.step))
-    points += _axis_points([entry.cell for entry in line], main.x)
-    points += (point for other in other_series for point in other)
-    texts = (f"{score.formatted} ({score.place.words or 'all'})" for score in line)
-    place = [main.place.words, str(main.cell["learner"] or "")]
-    where = ", ".join(filter(None, place)) or "all"
-    title = f"{main.series_name} {main.formatted} ({where})"
-    words = f"{title}; {main.metric.name}: {', '.join(texts)}"
-    points = list(dict.fromkeys(points))
-    return Headline(main.cell, main.metric, main.x, tuple(points), title, words)
-
-
 def outcomes_headline(
     outcomes: Mapping[Cell, Metrics], parts: Mapping[Cell, Part]
 ) -> Headline:
@@ -412,46 +413,11 @@ def main_method_scores(scores: Iterable[Score]) -> list[Score]:
     return [best[place] for place in places]
 
 
-def _line_points(lines: Lines) -> Iterator[list[Point]]:
-    """Yield the points of every line, by distinct names.
-
-    Scores without a step hold at each.
-    """
-    used: set[tuple[str, str]] = set()
-    first, main = next(iter(lines.items()))
-    for line, scores in lines.items():
-        name, group = scores[0].series_name, scores[0].group
-        if (name, group) in used:
-            pairs = line.with_values(group=None).pairs
-            apart = [(at, v) for at, v in pairs if v not in (first[at], name)]
-            texts = (v if isinstance(v, str) else f"{at}-{v:g}" for at, v in apart)
-            name = ".".join([name, *texts])
-        used.add((name, group))
-        yield [
-            (metric, value, placed.step)
-            for score in scores
-            for metric, value in score.to_metrics(name).items()
-            for placed in ([score] if score.place.pairs else main)
-        ]
-
-
 def _axis_points(cells: Iterable[Cell], x: str) -> Iterator[Point]:
     """Yield the values of the x-axis at each step, as a metric."""
     for cell in cells:
         if isinstance(cell[x], float | int):
             yield x, float(cell[x]), axis_step(cell, x)
-
-
-def run_effort(record: RunRecord) -> dict[str, float]:
-    """Return a run's duration in seconds, and the share of reused steps.
-
-    A step that copies stored replicates drew none either.
-    """
-    started = datetime.fromisoformat(record.started)
-    finished = datetime.fromisoformat(record.finished or record.started)
-    reused = [entry["action"] in {"reuse", "copy"} for entry in record.steps]
-    seconds = (finished - started).total_seconds()
-    return {"duration": seconds, "reused": sum(reused) / max(1, len(reused))}
 
 
 def run_sizes(
@@ -463,27 +429,12 @@ def run_sizes(
     """
     clients = {k: v for k, v in read.items() if k.startswith("clients.")}
     learning = (v for k, v in clients.items() if k not in _NOT_LEARNING)
-    sizes_known = {
-        "N": sum(int(v) for v in learning if v.isdigit()) or facts.get("about")
+    sizes = {
+        "N": sum(int(v) for v in learning if v.isdigit()) or facts.get("about"),
+        "d": facts.get("d"),
+        "replicates": record.config.get("replicates"),
     }
-    sizes_known |= {"d": facts.get("d"), "replicates": record.config.get("replicates")}
-    return {name: str(value) for name, value in sizes_known.items() if value}
-
-
-def run_title(record: RunRecord, headline: Headline) -> str:
-    """Return a run's name: its headline and overrides, or else its id."""
-    title = headline.title
-    return ", ".join((title, *record.overrides)) if title else record.id
-
-
-def run_description(record: RunRecord, headline: Headline) -> str:
-    """Return the Markdown description of a run in MLflow."""
-    paragraphs = [f"Run `{record.id}`: `{run_command(record)}`."]
-    if headline.points:
-        cell = f"The cell is {headline.cell.words}; the others are runs below this one."
-        steps = f"Steps are {headline.x}: fractions times 1000, counts as they are."
-        paragraphs = [headline.summary_text, *paragraphs, cell, steps]
-    return "\n\n".join(paragraphs)
+    return {name: str(value) for name, value in sizes.items() if value}
 
 
 def run_command(record: RunRecord) -> str:

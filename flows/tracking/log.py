@@ -16,7 +16,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from curvote.base.errors import UserError
@@ -33,10 +33,6 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
-
 _VIEW_KEY = "headline"
 _NAME_COLUMN = "attributes.`Run Name`"
 # MLflow opens with its pages for language models unless it is told what this is.
@@ -46,30 +42,13 @@ _PAGE_KIND = "workflowType=machine_learning"
 _MAX_CHARACTERS, _QUOTE_CHARACTERS = 5_500, 24
 
 
-def set_view(client: MlflowClient, experiment: str, headline: Headline) -> None:
-    """Set the view of an experiment from the headline of its newest run."""
-    if not headline.points:
-        return
-    state = json.dumps(_view_state(headline))
-    view = {"name": "Headline", "createdAt": 0, "state": state}
-    tags = {
-        f"mlflow.sharedViewState.{_VIEW_KEY}": json.dumps(view),
-        "mlflow.note.content": headline.summary_text,
-        "mlflow.experimentKind": "custom_model_development",
-    }
-    for name, value in tags.items():
-        client.set_experiment_tag(experiment, name, value)
-
-
 def _view_state(headline: Headline) -> dict[str, Any]:
     """Return MLflow's state of a view: columns, charts and their x-axis."""
     # As many of the first names as the view has room for.
     names = headline.metric_names
     lengths = accumulate(len(name) + _QUOTE_CHARACTERS for name in names)
-    fitting = (
-        n for n, end in zip(names, lengths, strict=True) if end <= _MAX_CHARACTERS
-    )
-    metrics = [f"metrics.`{name}`" for name in fitting]
+    pairs = zip(names, lengths, strict=True)
+    metrics = [f"metrics.`{name}`" for name, end in pairs if end <= _MAX_CHARACTERS]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
     state = {
@@ -201,7 +180,16 @@ def log_run(
         for cell, cell_metrics in metrics.items()
     ]
     parent = log_run_with_cells(log, cells, headline, report)
-    set_view(client, log.experiment, headline)
+    if headline.points:  # the view of the experiment is that of its newest run
+        state = json.dumps(_view_state(headline))
+        view = {"name": "Headline", "createdAt": 0, "state": state}
+        tags = {
+            f"mlflow.sharedViewState.{_VIEW_KEY}": json.dumps(view),
+            "mlflow.note.content": headline.summary_text,
+            "mlflow.experimentKind": "custom_model_development",
+        }
+        for name, value in tags.items():
+            client.set_experiment_tag(log.experiment, name, value)
     return parent
 
 

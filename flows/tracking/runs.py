@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,12 +22,11 @@ from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
-from curvote.pipeline.store.artifacts import Artifact
 from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Run
+    from mlflow.entities import Run
 
 
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
@@ -77,22 +76,6 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
         ],
     )
     return str(info.model_uri)
-
-
-def model_name(*words: str) -> str:
-    """Return a model's name from words; MLflow allows no dots."""
-    name = " ".join(filter(None, words)).replace(".", ",")
-    return re.sub(r"""[/:%"']""", "-", name)
-
-
-def model_exists(client: MlflowClient, model: str) -> bool:
-    """Return whether a logged model still exists."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return bool(client.get_logged_model(model))
-    except MlflowException:
-        return False
 
 
 def link_model(client: MlflowClient, run_id: str, model: str) -> None:
@@ -154,11 +137,6 @@ class ExperimentLog:
     record: RunRecord
 
     @property
-    def start(self) -> int:
-        """The start of the run in milliseconds since 1970."""
-        return _to_milliseconds(self.record.started)
-
-    @property
     def end(self) -> int:
         """The end of the run in milliseconds since 1970."""
         return _to_milliseconds(self.record.finished or self.record.started)
@@ -173,8 +151,9 @@ class ExperimentLog:
             "curvote.pid": process_tag(),
             "code_version": installed_version("curvote"),
         }
+        start = _to_milliseconds(self.record.started)
         run = self.client.create_run(
-            self.experiment, self.start, run_tags | dict(tags), name
+            self.experiment, start, run_tags | dict(tags), name
         )
         return str(run.info.run_id)
 
@@ -231,11 +210,12 @@ def log_cell(
     log: ExperimentLog, parent: str, entry: CellLog
 ) -> tuple[dict[str, str], str | None]:
     """Log the child run of a cell; return its parameters and its model's id."""
+    from mlflow.exceptions import MlflowException
+
     cell, record = entry.cell, log.record
     keys = words.stage_keys(record, cell)
-    read = words.cell_params(
-        record, cell, words.cell_artifacts(log.project, record, cell)
-    )
+    stored = words.cell_artifacts(log.project, record, cell)
+    read = words.cell_params(record, cell, stored)
     name = str(cell) or record.pipeline
     run_id = log.open(name, {"mlflow.parentRunId": parent})
     digest = json_digest({"stages": keys, "model": entry.method})
@@ -243,10 +223,24 @@ def log_cell(
     earlier = log.find("cell_digest", digest)
     uri = earlier.data.tags.get("model_uri") if earlier else None
     model: str | None = uri.removeprefix("models:/") if uri else None
-    if model and model_exists(log.client, model):
+    exists = False
+    with suppress(MlflowException):  # it is gone
+        exists = bool(model and log.client.get_logged_model(model))
+    fitted_model = None if exists else entry.make(cell)
+    if model and exists:
         link_model(log.client, run_id, model)
+    elif fitted_model is None:
+        model = None
     else:
-        model = _log_cell_model(log, run_id, entry, read)
+        # Made here: otherwise, with no active run, MLflow puts a model into the default
+        # experiment, in a folder of wherever this was started. It allows no dots.
+        title = " ".join(filter(None, (record.pipeline, str(cell), entry.method)))
+        title = re.sub(r"""[/:%"']""", "-", title.replace(".", ","))
+        logged_model = log.client.create_logged_model(
+            log.experiment, title, run_id, params=read
+        )
+        model = str(logged_model.model_id)
+        save_model(run_id, model, fitted_model)
     tags = {f"key.{stage}": key for stage, key in keys.items()}
     tags |= words.chosen_by_rule(entry.part) | {"cell_digest": digest}
     tags |= {"model_uri": f"models:/{model}"} if model else {}
@@ -255,21 +249,6 @@ def log_cell(
     log.write(run_id, points, read, tags, model)
     log.close(run_id)
     return read, model
-
-
-def _log_cell_model(
-    log: ExperimentLog, run_id: str, entry: CellLog, read: dict[str, str]
-) -> str | None:
-    """Log the final model under the names of pipeline, cell and method."""
-    fitted_model = entry.make(entry.cell)
-    if fitted_model is None:
-        return None
-    # Made here: otherwise, with no active run, MLflow puts a model into the default
-    # experiment, in a folder of wherever this was started.
-    name = model_name(log.record.pipeline, str(entry.cell), entry.method)
-    place = log.client.create_logged_model(log.experiment, name, run_id, params=read)
-    save_model(run_id, place.model_id, fitted_model)
-    return str(place.model_id)
 
 
 # The parameters of each cell, and the id of its model.
@@ -285,12 +264,25 @@ def log_run_with_cells(
     report: Path | None,
 ) -> str:
     """Log parent, cells and files, all or nothing; return the parent's id."""
-    name = words.run_title(log.record, headline)
+    titles = headline.title, *log.record.overrides
+    name = ", ".join(titles) if headline.title else log.record.id
     parent = log.open(name, {"curvote.run": log.record.id})
     try:
         logged = {entry.cell: log_cell(log, parent, entry) for entry in cells}
         _fill_parent(log, parent, logged, headline)
-        _log_report(log, parent, report)
+        pages = [] if report is None else [report / "report.html"]
+        pages += sorted((report / "figures").glob("*.png")) if report else []
+        files = [file for file in pages if file.is_file()]
+        if report and files:  # or the run is linked with the one of equal files
+            digests = {str(f.relative_to(report)): file_digest(f) for f in files}
+            digest = json_digest(digests)
+            earlier = log.find("report_digest", digest)
+            holder = earlier.data.tags["figures_run"] if earlier else parent
+            for file in () if earlier else files:
+                place = file.parent.relative_to(report).as_posix()
+                log.client.log_artifact(parent, str(file), place.strip(".") or None)
+            log.client.set_tag(parent, "report_digest", digest)
+            log.client.set_tag(parent, "figures_run", holder)
         _, model = logged.get(headline.cell, ({}, None))
         if model:  # that of the headline is the current one
             link_model(log.client, parent, model)
@@ -308,31 +300,51 @@ def log_run_with_cells(
 def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
-    facts = {
-        name: fact
-        for dataset_input in stored
-        for name, fact in dataset_input.metadata.items()
-    }
+    facts = {name: fact for s in stored for name, fact in s.metadata.items()}
     points = [*headline.points]
     # The best possible value at each step, if the data set knows it.
     best = facts.get(headline.metric.bound) if headline.metric else None
     if headline.metric and best is not None:
         bound, steps = f"{headline.metric.name}.bayes", {at for _, _, at in points}
         points += [(bound, float(best), step) for step in sorted(steps)]
-    points += [(name, value, 0) for name, value in words.run_effort(log.record).items()]
+    # The duration in seconds, and the share of steps that drew nothing anew.
+    started = datetime.fromisoformat(log.record.started)
+    finished = datetime.fromisoformat(log.record.finished or log.record.started)
+    points.append(("duration", (finished - started).total_seconds(), 0))
+    reused = [entry["action"] in {"reuse", "copy"} for entry in log.record.steps]
+    points.append(("reused", sum(reused) / max(1, len(reused)), 0))
     read, _ = logged.get(headline.cell, ({}, None))
     sizes = words.run_sizes(log.record, read, facts)
-    inputs = list(_source_inputs(stored))
+    # The run's data sets: names and digests, no values. Of a file that nobody published
+    # only the keyed digest is known here.
+    inputs = []
+    for source in (s for s in stored if not s.manifest["components"]["inputs"]):
+        params = source.manifest["components"]["params"]
+        name = params.get("source", {}).get("name", source.stage)
+        plain = [{"name": name, "key": source.key}]
+        for file in source.metadata.get("raw") or plain:
+            digest = file.get("sha256") or file.get("hmac_sha256") or source.key
+            data = Dataset(name, digest[:_DIGEST_LENGTH], "curvote", json.dumps(file))
+            tag = InputTag("mlflow.data.context", "source")
+            inputs.append(DatasetInput(data, [tag]))
     keys = [entry["key"] for entry in log.record.steps]
     protocols = dict.fromkeys(cell["protocol"] or "" for cell in logged)
+    command = words.run_command(log.record)
+    about = [f"Run `{log.record.id}`: `{command}`."]
+    if headline.points:
+        cell = f"The cell is {headline.cell.words}; the others are runs below this one."
+        ways = f"Steps are {headline.x}: fractions times 1000, counts as they are."
+        about = [headline.summary_text, *about, cell, ways]
     tags = {
         "protocol": ", ".join(protocols),
         "headline": str(headline.cell),
         "pipeline_key": json_digest(keys),
-        "mlflow.source.name": words.run_command(log.record),
+        "mlflow.source.name": command,
         "mlflow.source.type": "LOCAL",
-        "mlflow.note.content": words.run_description(log.record, headline),
+        "mlflow.note.content": "\n\n".join(about),
         "data": ", ".join(str(dataset_input.dataset.name) for dataset_input in inputs),
     }
     # Parameters that all cells have in common.
@@ -344,45 +356,5 @@ def _fill_parent(
     log.client.log_inputs(parent, inputs)
     config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
-    plan = json.dumps(words.plan_rows(log.record), indent=1)
-    log.client.log_text(parent, plan, "plan.json")
-
-
-def _source_inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
-    """Yield the run's data sets: names and digests, no values.
-
-    Of a file that nobody published only the keyed digest is known here.
-    """
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    for stored_artifact in stored:
-        components = stored_artifact.manifest["components"]
-        if components["inputs"]:
-            continue
-        stage, key = stored_artifact.stage, stored_artifact.key
-        source = components["params"].get("source", {}).get("name", stage)
-        files = stored_artifact.metadata.get("raw")
-        for file in files or [{"name": source, "key": key}]:
-            digest = file.get("sha256") or file.get("hmac_sha256") or key
-            data = Dataset(source, digest[:_DIGEST_LENGTH], "curvote", json.dumps(file))
-            yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
-
-
-def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
-    """Log the HTML report and its figures, or link the run with equal ones."""
-    if folder is None:
-        return
-    pages = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
-    files = [file for file in pages if file.is_file()]
-    if not files:
-        return
-    digests = {str(f.relative_to(folder)): file_digest(f) for f in files}
-    digest = json_digest(digests)
-    earlier = log.find("report_digest", digest)
-    holder = earlier.data.tags["figures_run"] if earlier else parent
-    if not earlier:
-        for file in files:
-            place = file.parent.relative_to(folder).as_posix()
-            log.client.log_artifact(parent, str(file), place.strip(".") or None)
-    log.client.set_tag(parent, "report_digest", digest)
-    log.client.set_tag(parent, "figures_run", holder)
+    plan = [s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in log.record.steps]
+    log.client.log_text(parent, json.dumps(plan, indent=1), "plan.json")

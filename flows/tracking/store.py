@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,11 +114,7 @@ def find_or_make_experiment(client: MlflowClient, project: Project, name: str) -
         number = experiment.experiment_id
         client.rename_experiment(number, f"{name} (before moving, {number})")
     *names, last = _experiment_names(project, name)
-    free = (
-        candidate
-        for candidate in names
-        if client.get_experiment_by_name(candidate) is None
-    )
+    free = (n for n in names if client.get_experiment_by_name(n) is None)
     return str(client.create_experiment(next(free, last), place))
 
 
@@ -128,11 +123,7 @@ def find_experiment(client: MlflowClient, project: Project, name: str) -> Any:
     place = artifact_root(project)
     names = _experiment_names(project, name)
     existing = [*filter(None, map(client.get_experiment_by_name, names))]
-    local = [
-        candidate
-        for candidate in existing
-        if place in (None, candidate.artifact_location)
-    ]
+    local = [e for e in existing if place in (None, e.artifact_location)]
     # A file is this project's own: what lies elsewhere was there before it moved.
     return next(iter(local or (existing if _is_local_file() else [])), None)
 
@@ -143,12 +134,8 @@ def artifact_root(project: Project) -> str | None:
     if project.pipelines_file.is_file():
         stated_root = PipelinesFile(project).runtime().mlflow.artifacts
     if stated_root is not None:
-        is_address = "://" in stated_root
-        return (
-            stated_root
-            if is_address
-            else (project.root / stated_root).resolve().as_uri()
-        )
+        path = (project.root / stated_root).resolve()
+        return stated_root if "://" in stated_root else path.as_uri()
     if os.environ["MLFLOW_TRACKING_URI"].startswith(("http:", "https:", "databricks")):
         return None
     return (project.state.resolve() / "mlartifacts").as_uri()
@@ -167,9 +154,7 @@ def _experiment_names(project: Project, name: str) -> tuple[str, ...]:
 
 def close_dead_runs(client: MlflowClient) -> None:
     """Mark the open runs of dead processes as killed."""
-    experiments = [
-        experiment.experiment_id for experiment in client.search_experiments()
-    ]
+    experiments = [e.experiment_id for e in client.search_experiments()]
     for run in client.search_runs(experiments, "attributes.status = 'RUNNING'"):
         owner = run.data.tags.get("curvote.pid")
         if owner and not is_alive(owner):
@@ -187,125 +172,73 @@ def delete_run(client: MlflowClient, experiment: str, parent: str) -> None:
 _MODEL_TAG = "model_uri"
 
 
-@dataclass(frozen=True)
-class DeletedRuns:
-    """The deleted parent runs, and the folders that they leave."""
-
-    runs: frozenset[str]
-    files: tuple[Path, ...]
-
-
-@dataclass(frozen=True)
-class _RunFamily:
-    parent: Run
-    children: list[Run]
-
-    @property
-    def run_ids(self) -> set[str]:
-        return {run.info.run_id for run in (self.parent, *self.children)}
-
-    @property
-    def model_uris(self) -> set[str]:
-        tags = (child.data.tags for child in self.children)
-        return {
-            child_tags[_MODEL_TAG] for child_tags in tags if _MODEL_TAG in child_tags
-        }
-
-
 def delete_runs(
     project: Project, parents: Collection[str], *, dry_run: bool
-) -> DeletedRuns:
+) -> tuple[set[str], list[Path]]:
     """Delete parent runs with their children, and models of no other run.
 
     A run whose figures another one shows stays, and so does a model of a registered
-    version that has an alias. The folders that are returned are for the caller to
-    delete. Raises whatever MLflow raises.
+    version that has an alias. Returns the deleted parents, and the folders that they
+    leave, which are for the caller to delete. Raises whatever MLflow raises.
     """
+    from mlflow.exceptions import MlflowException
+
     client = connect(project)
-    families = {run: _find_family(client, run) for run in parents}
-    missing = {run for run, family in families.items() if family is None}
-    existing = [family for family in families.values() if family]
-    going = [f for f in existing if not _is_linked(client, f.parent, parents)]
-    ids = {run for family in going for run in family.run_ids}
-    models = {
-        model
-        for family in going
-        for model in family.model_uris
-        if not _is_model_used(client, model, family, ids)
-    }
-    places = [run.info.artifact_uri for f in going for run in (f.parent, *f.children)]
-    places += [place for m in sorted(models) if (place := _model_location(client, m))]
+    deleted: set[str] = set()
+    families: list[list[Run]] = []  # a parent, then its children
+    for run_id in parents:
+        try:
+            parent = client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            deleted.add(run_id)
+            continue
+        # Another run, which remains, may show this one's report.
+        experiment = [parent.info.experiment_id]
+        linking = client.search_runs(experiment, f"tags.figures_run = '{run_id}'")
+        if all(other.info.run_id in parents for other in linking):
+            wanted = f"tags.`mlflow.parentRunId` = '{run_id}'"
+            families.append([parent, *client.search_runs(experiment, wanted)])
+    ids = {run.info.run_id for family in families for run in family}
+    places = [str(run.info.artifact_uri) for family in families for run in family]
+    models = {m for f in families for m in _unused_models(client, f, ids)}
+    names = sorted(uri.removeprefix("models:/") for uri in models)
+    for name in names:
+        with contextlib.suppress(MlflowException):
+            places.append(str(client.get_logged_model(name).artifact_location))
     if not dry_run:
-        for family in going:
-            wanted = f"run_id = '{family.parent.info.run_id}'"
+        for family in families:
+            wanted = f"run_id = '{family[0].info.run_id}'"
             for version in client.search_model_versions(wanted):
                 if version.source in models or not version.aliases:
                     client.delete_model_version(version.name, version.version)
-        _delete_for_good(client, ids, models)
-    deleted = missing | {family.parent.info.run_id for family in going}
-    return DeletedRuns(frozenset(deleted), tuple(_own_folders(places, {*ids, *models})))
+        # Only the store itself deletes for good; a server keeps what it is told to.
+        store = client._tracking_client.store  # noqa: SLF001
+        for run_id in sorted(ids):
+            client.delete_run(run_id)
+            getattr(store, "_hard_delete_run", str)(run_id)
+        for name in names:
+            client.delete_logged_model(name)
+            getattr(store, "_hard_delete_logged_model", str)(name)
+    # The local folders that hold the files of one run or model only.
+    parts = [urlsplit(place) for place in places]
+    local = (Path(unquote(p.path)).parent for p in parts if p.scheme in ("", "file"))
+    folders = [folder for folder in local if folder.name in {*ids, *names}]
+    deleted |= {family[0].info.run_id for family in families}
+    return deleted, folders
 
 
-def _find_family(client: MlflowClient, run: str) -> _RunFamily | None:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        parent = client.get_run(run)
-    except MlflowException as error:
-        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-            return None
-        raise
-    wanted = f"tags.`mlflow.parentRunId` = '{run}'"
-    children = client.search_runs([parent.info.experiment_id], wanted)
-    return _RunFamily(parent, list(children))
-
-
-def _is_linked(client: MlflowClient, run: Run, going: Collection[str]) -> bool:
-    """Return whether a remaining run shows this run's report."""
-    wanted = f"tags.figures_run = '{run.info.run_id}'"
-    linking = client.search_runs([run.info.experiment_id], wanted)
-    return any(other.info.run_id not in going for other in linking)
-
-
-def _is_model_used(
-    client: MlflowClient, uri: str, family: _RunFamily, going: set[str]
-) -> bool:
-    """Return whether a remaining run or an aliased version uses a model."""
-    wanted = f"tags.{_MODEL_TAG} = '{uri}'"
-    runs = client.search_runs([family.parent.info.experiment_id], wanted)
-    if any(run.info.run_id not in going for run in runs):
-        return True
-    name = family.parent.info.run_id
-    versions = client.search_model_versions(f"run_id = '{name}'")
-    return any(v.source == uri and v.aliases for v in versions)
-
-
-def _model_location(client: MlflowClient, uri: str) -> str | None:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        model = client.get_logged_model(uri.removeprefix("models:/"))
-        return str(model.artifact_location)
-    except MlflowException:
-        return None
-
-
-def _delete_for_good(client: MlflowClient, runs: set[str], models: set[str]) -> None:
-    # Only the store itself deletes for good; a server keeps what it is told to delete.
-    store = client._tracking_client.store  # noqa: SLF001
-    for run in sorted(runs):
-        client.delete_run(run)
-        getattr(store, "_hard_delete_run", str)(run)
-    for model in sorted(uri.removeprefix("models:/") for uri in models):
-        client.delete_logged_model(model)
-        getattr(store, "_hard_delete_logged_model", str)(model)
-
-
-def _own_folders(places: list[str], owners: set[str]) -> Iterator[Path]:
-    """Yield the local folders that hold the files of one run or model only."""
-    names = {owner.removeprefix("models:/") for owner in owners}
-    for place in places:
-        parts = urlsplit(place)
-        folder = Path(unquote(parts.path)).parent
-        if parts.scheme in ("", "file") and folder.name in names:
-            yield folder
+def _unused_models(
+    client: MlflowClient, family: Sequence[Run], going: Collection[str]
+) -> Iterator[str]:
+    """Yield a family's models that no remaining run and no aliased version uses."""
+    info = family[0].info
+    tagged = (run.data.tags.get(_MODEL_TAG) for run in family[1:])
+    for uri in {*filter(None, tagged)}:
+        wanted = f"tags.{_MODEL_TAG} = '{uri}'"
+        using = client.search_runs([info.experiment_id], wanted)
+        versions = client.search_model_versions(f"run_id = '{info.run_id}'")
+        aliased = any(v.source == uri and v.aliases for v in versions)
+        if not aliased and all(run.info.run_id in going for run in using):
+            yield uri

@@ -11,7 +11,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvote.base.errors import UserError
@@ -55,7 +54,16 @@ def serve_ui(project: Project, port: int) -> None:
     page = f"/{page_of(project)}"
     page_variables = {_ADDRESS: address, _SECRET: secret, _TICKET: ticket, _PAGE: page}
     page_variables["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
-    pages = _launch_pages(port, log, page_variables)
+    command = [sys.executable, "-m", "uvicorn", "--factory", f"{__name__}:pages"]
+    where = ["--host", LOOPBACK, "--port", str(port), "--no-access-log"]
+    with log.open("wb") as file:
+        pages = subprocess.Popen(
+            [*command, *where],
+            env=os.environ | page_variables,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,  # a process group of their own
+        )
     try:
         print(f"MLflow: {address}/enter/{ticket}")
         print("(opens once, in some seconds; Ctrl-C ends the pages)")
@@ -72,22 +80,6 @@ def serve_ui(project: Project, port: int) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 pages.wait(_STOP_TIMEOUT)
         signal.signal(signal.SIGTERM, before)
-
-
-def _launch_pages(
-    port: int, log: Path, page_variables: dict[str, str]
-) -> subprocess.Popen[bytes]:
-    """Start the pages in a process group of their own."""
-    command = [sys.executable, "-m", "uvicorn", "--factory", f"{__name__}:pages"]
-    where = ["--host", LOOPBACK, "--port", str(port), "--no-access-log"]
-    with log.open("wb") as file:
-        return subprocess.Popen(
-            [*command, *where],
-            env=os.environ | page_variables,
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
 
 
 def pages() -> ASGIApp:

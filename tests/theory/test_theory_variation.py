@@ -45,25 +45,23 @@ def test_it_is_half_the_l1_norm_of_the_densities(epsilon: float) -> None:
     z = np.array(edges[:-1])[:, None] + half * (1 + nodes)
     noised = (law(z + 1) - law(z - 1)) / 2
     distance = (half * weights * np.abs(np.where(np.abs(z) < 1, 0.5, 0) - noised)).sum()
-    assert mrma.l1_distance(1, epsilon) == pytest.approx(distance, abs=1e-6)
+    assert 2 * mrma.total_variation(1, epsilon) == pytest.approx(distance, abs=1e-6)
 
 
 @given(d=st.integers(1, 200), epsilon=levels)
 def test_it_grows_with_dimension_and_noise(d: int, epsilon: float) -> None:
-    """Between 0 and 1; both conventions and the term of theorem 4 differ by factors."""
+    """Between 0 and 1."""
     context = mrma.total_variation(d, epsilon)
     assert 0 < context <= 1
     assert mrma.total_variation(d + 1, epsilon) >= context
     assert mrma.total_variation(d, epsilon / 2) >= context
-    assert mrma.l1_distance(d, epsilon) == 2 * context
-    assert mrma.theorem_4_term(d, epsilon) == 1.5 * context
 
 
 def test_the_ends() -> None:
     """Nothing moves without noise; with endless noise nothing stays."""
     assert mrma.total_variation(3, 1e12) == pytest.approx(9e-12, rel=1e-3)
     assert mrma.total_variation(1, 1e-9) == pytest.approx(1, abs=1e-8)
-    assert mrma.stay_probability(2.0) == pytest.approx(np.exp(-1))
+    assert mrma.total_variation(1, 1.0) == pytest.approx(1 - np.exp(-1))
 
 
 @pytest.mark.parametrize(

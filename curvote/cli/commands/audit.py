@@ -5,47 +5,48 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curvote.cli import terminal
-from curvote.pipeline.config.project import Project, find_project
+from curvote.pipeline.config.project import find_project
 
 if TYPE_CHECKING:
     from curvote.audit import verdict
     from curvote.checks.subject import Row, SentSubject
 
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Mechanisms, messages, broken.NAME; * stands for any (default: all)."
-    ),
-]
-PipelineOption = Annotated[
-    str | None, typer.Option("--pipeline", help="Audit what its clients really send.")
-]
-Epsilons = Annotated[
-    list[float] | None, typer.Option("--epsilon", help="Levels of shipped ones.")
-]
-Samples = Annotated[int, typer.Option(min=1000, help="Draws for each input tried.")]
-Seed = Annotated[
-    int | None,
-    typer.Option(min=0, help="Seed of draws and of what is tried (default: drawn)."),
-]
-Out = Annotated[Path | None, typer.Option(help="Folder of audit.json and the figure.")]
 COLUMNS = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
 
 
 def audit(
-    names: Names = None,
-    pipeline: PipelineOption = None,
-    epsilon: Epsilons = None,
-    samples: Samples = 300_000,
-    seed: Seed = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Mechanisms, messages, broken.NAME; * stands for any (default: all)."
+        ),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option("--pipeline", help="Audit what its clients really send."),
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option("--epsilon", help="Levels of shipped ones.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1000, help="Draws for each input tried.")
+    ] = 300_000,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Seed of draws and of what is tried (default: drawn)."
+        ),
+    ] = None,
     workers: terminal.Workers = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of audit.json and the figure.")
+    ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
@@ -56,15 +57,21 @@ def audit(
     if out is None:
         place = find_project(project, starter=not pipeline)
         out = place.reports / (pipeline or "") / "audit"
-    messages = _message_subjects(find_project(project), pipeline) if pipeline else []
+    messages: list[SentSubject] = []
+    if pipeline:
+        from curvote.audit.message_subject import message_subject_of
+        from curvote.papers.registry import file_of
+        from curvote.pipeline.run.audit_tasks import pipeline_tasks, save_verdicts
+
+        place = find_project(project)
+        configured = file_of(place, pipeline).configure_pipeline(pipeline)
+        messages = [message_subject_of(t) for t in pipeline_tasks(place, configured)]
     jobs: list[tuple[verdict.Audited, int]] = [(m, samples) for m in messages]
     if names or not pipeline:
         jobs += choice.audit_jobs(names or [], epsilon or [], samples, seed)
     results = verdict.run_parallel(jobs, seed, workers or -1)
     rows = list(_with_progress(results, len(jobs)))
     if pipeline:
-        from curvote.pipeline.run.audit_tasks import save_verdicts
-
         pairs = zip(messages, rows, strict=False)
         documents = ((subject.task, row.to_json()) for subject, row in pairs)
         save_verdicts(find_project(project), pipeline, documents)
@@ -72,7 +79,16 @@ def audit(
     if as_json:
         terminal.print_json([row.to_json() for row in rows])
     else:
-        terminal.print_rows([_audit_line(row) for row in rows], COLUMNS)
+        lines = []
+        for row in rows:
+            why = "; ".join(f"{name} {row.checks[name]}" for name in row.caught_by)
+            if row.broken:
+                why = "by " + ", ".join(row.caught_by) if row.caught_by else ""
+            exact = "" if row.exact is None else f"{row.exact:.6g}"
+            proved = "" if row.lower_bound is None else f"{row.lower_bound:.3f}"
+            values = row.mechanism, f"{row.claimed:g}", exact, proved, row.verdict, why
+            lines.append(dict(zip(COLUMNS, values, strict=True)))
+        terminal.print_rows(lines, COLUMNS)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}")
         typer.echo(f"--seed {seed} repeats it")
         verdicts = [row.verdict for row in rows]
@@ -82,15 +98,6 @@ def audit(
         typer.echo(f"{passed} shipped pass, {caught} broken caught{bad}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
-
-
-def _message_subjects(project: Project, pipeline: str) -> list[SentSubject]:
-    from curvote.audit.message_subject import message_subject_of
-    from curvote.papers.registry import file_of
-    from curvote.pipeline.run.audit_tasks import pipeline_tasks
-
-    configured = file_of(project, pipeline).configure_pipeline(pipeline)
-    return [message_subject_of(task) for task in pipeline_tasks(project, configured)]
 
 
 def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
@@ -106,18 +113,3 @@ def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
     for row in rows:
         say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
         yield row
-
-
-def _audit_line(row: Row) -> dict[str, Any]:
-    if row.broken:
-        why = "by " + ", ".join(row.caught_by) if row.caught_by else ""
-    else:
-        why = "; ".join(f"{name} {row.checks[name]}" for name in row.caught_by)
-    return {
-        "mechanism": row.mechanism,
-        "claimed": f"{row.claimed:g}",
-        "exact": "" if row.exact is None else f"{row.exact:.6g}",
-        "proved": "" if row.lower_bound is None else f"{row.lower_bound:.3f}",
-        "verdict": row.verdict,
-        "why": why,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="data", help="List, fetch, verify and show data sets.", no_args_is_help=True
 )
-
-FileOption = Annotated[
-    Path | None, typer.Option("--file", help="A copy that you have: it is taken over.")
-]
-AcceptOption = Annotated[
-    str | None,
-    typer.Option(
-        "--accept-sha256", help="Accept the edition that is here, by its digest."
-    ),
-]
 
 
 @app.command("list")
@@ -56,18 +45,32 @@ def list_(project: ProjectOption = None) -> None:
 @app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="A data set or file of `data list`.")],
-    accept_sha256: AcceptOption = None,
-    file: FileOption = None,
+    accept_sha256: Annotated[
+        str | None,
+        typer.Option(
+            "--accept-sha256", help="Accept the edition that is here, by its digest."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", help="A copy that you have: it is taken over."),
+    ] = None,
     project: ProjectOption = None,
 ) -> None:
     """Find or download the files of a data set, or take one you have, and check them.
 
     `--accept-sha256` accepts an edition that is not listed, if its content agrees.
     """
-    from curvote.data import raw_files
+    from curvote.base import validate
+    from curvote.data import lookup, raw_files
 
     root = find_project(project, starter=True).root
-    names = _file_names(root, name)
+    catalogue, names = raw_files.catalogue(root), [name]
+    validate.one_of([*DATASETS, *catalogue], name=name)
+    if name in DATASETS:
+        dataset = lookup.find_dataset(name)
+        published = any(source.dataset == name for source in catalogue.values())
+        names = list(dataset.files(dataset.Parameters())) if published else []
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
     elif accept_sha256 or file:
@@ -114,20 +117,27 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
+    from curvote.data import raw_files
     from curvote.report import card
 
     place = find_project(project, starter=True)
     root = place.root
     dataset = card.published_dataset(name, root)
     parameters = dataset.Parameters()
-    files = _local_files(root, dataset.files(parameters))
+    names = dataset.files(parameters)
+    located = {n: raw_files.locate(root, n, download=False) for n in names}
+    absent = [file_name for file_name, file in located.items() if file is None]
+    if absent:
+        raise UserError(
+            f"not here: {', '.join(absent)}. `curvote data fetch NAME` gets a file, or"
+            " says where to get it and where to put it."
+        )
+    files = {file_name: file for file_name, file in located.items() if file}
     paths = {file_name: raw_file.path for file_name, raw_file in files.items()}
     facts = dataset.facts(parameters, paths)
     columns = dataset.clients(parameters, paths)
     data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
-    figures = [
-        str(path) for path in card.draw_card(data_card, columns, place.reports / "data")
-    ]
+    figures = [*map(str, card.draw_card(data_card, columns, place.reports / "data"))]
     if as_json:
         print_json(data_card.to_json() | {"figures": figures})
         return
@@ -135,35 +145,6 @@ def show(
 
     print_card(data_card)
     typer.echo("\n".join(figures))
-
-
-def _local_files(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
-    """Return the checked files of these names; missing ones: UserError."""
-    from curvote.data import raw_files
-
-    located = {name: raw_files.locate(root, name, download=False) for name in names}
-    absent = [name for name, file in located.items() if file is None]
-    if absent:
-        raise UserError(
-            f"not here: {', '.join(absent)}. `curvote data fetch NAME` gets a file, or"
-            " says where to get it and where to put it."
-        )
-    return {name: file for name, file in located.items() if file}
-
-
-def _file_names(root: Path, name: str) -> list[str]:
-    """Return the names of a data set's files, or the one file's own name."""
-    from curvote.base import validate
-    from curvote.data import lookup, raw_files
-
-    catalogue = raw_files.catalogue(root)
-    validate.one_of([*DATASETS, *catalogue], name=name)
-    if name not in DATASETS:
-        return [name]
-    if all(source.dataset != name for source in catalogue.values()):
-        return []
-    dataset = lookup.find_dataset(name)
-    return list(dataset.files(dataset.Parameters()))
 
 
 def _print_file(raw_file: RawFile | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,27 +12,22 @@ from curvote.base.errors import UserError
 from curvote.cli import terminal
 from curvote.pipeline.config.project import Project, find_project
 
-if TYPE_CHECKING:
-    from curvote.intake.admission import Round
-
-
 app = typer.Typer(
     name="intake",
     help="Take envelopes in, from files or over HTTP, show and close rounds.",
     no_args_is_help=True,
 )
 
-Inbox = Annotated[
-    Path | None,
-    typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
-]
 COLUMNS = ("round", "asks", "issued", "accepted", "needed", "state")
 
 
 @app.command()
 def take(
     pipeline: terminal.Pipeline,
-    inbox: Inbox = None,
+    inbox: Annotated[
+        Path | None,
+        typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
+    ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
@@ -110,33 +105,27 @@ def show(
 ) -> None:
     """Show the pipeline's rounds: invited, accepted and needed clients."""
     from curvote.intake.box import Intake
+    from curvote.messages.message import message_of
 
     place = _project_with(project, pipeline)
     with Intake(place.intake) as intake:
-        rows = [_round_row(round_) for round_ in intake.rounds(pipeline)]
+        rounds = intake.rounds(pipeline)
+    rows: list[dict[str, Any]] = []
+    for round_ in rounds:
+        sender = message_of(round_.task).sender(round_.task)
+        state = "complete" if round_.complete else "open"
+        if round_.closed:
+            state = "closed"
+        elif round_.folded:  # an open one may have folded messages in already
+            state = "complete, open"
+        row: dict[str, Any] = {"server": sender} if sender is not None else {}
+        row |= {"round": round_.id, "asks": round_.asks, "issued": round_.issued}
+        row |= {"accepted": round_.accepted, "needed": round_.needed, "state": state}
+        rows.append(row)
     named = any("server" in row for row in rows)
     terminal.print_json_or_rows(
         rows, ("server", *COLUMNS) if named else COLUMNS, as_json
     )
-
-
-def _round_row(round_: Round) -> dict[str, Any]:
-    from curvote.messages.message import message_of
-
-    sender = message_of(round_.task).sender(round_.task)
-    state = "complete" if round_.complete else "open"
-    if round_.closed:
-        state = "closed"
-    elif round_.folded:  # an open one may have folded messages in already
-        state = "complete, open"
-    return ({} if sender is None else {"server": sender}) | {
-        "round": round_.id,
-        "asks": round_.asks,
-        "issued": round_.issued,
-        "accepted": round_.accepted,
-        "needed": round_.needed,
-        "state": state,
-    }
 
 
 def _print_counts(counts: Mapping[str, int]) -> None:

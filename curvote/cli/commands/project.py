@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from curvote.data.tables.card import FileCard
 
 
-Folder = Annotated[Path, typer.Argument(help="Where the project is to be.")]
-TableFile = Annotated[
-    Path | None, typer.Option("--table", help="Your CSV or Parquet: one record a row.")
-]
-CurvesFile = Annotated[
-    Path | None, typer.Option("--curves", help="The same: one measurement a row.")
-]
-
-
 def init(
-    folder: Folder = Path(), table: TableFile = None, curves: CurvesFile = None
+    folder: Annotated[
+        Path, typer.Argument(help="Where the project is to be.")
+    ] = Path(),
+    table: Annotated[
+        Path | None,
+        typer.Option("--table", help="Your CSV or Parquet: one record a row."),
+    ] = None,
+    curves: Annotated[
+        Path | None, typer.Option("--curves", help="The same: one measurement a row.")
+    ] = None,
 ) -> None:
     """Write a pipelines.yaml with the columns of a file; bounds are yours to state.
 
@@ -59,9 +59,6 @@ def init(
         typer.echo(f"  curvote {command} {name}{there}")
 
 
-Schema = Annotated[
-    bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
-]
 _COLUMNS = ("pipeline", "protocols", "source", "description")
 
 
@@ -70,7 +67,9 @@ def list_(
         bool, typer.Option("--all", help="Also what `reproduce` takes.")
     ] = False,
     as_json: Json = False,
-    schema: Schema = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
+    ] = False,
     project: ProjectOption = None,
 ) -> None:
     """List pipelines by groups, sources, mechanisms and learners."""
@@ -137,9 +136,7 @@ def check(
     else:
         from rich.markup import escape
 
-        title = escape(card.path.name)
-        facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
-        print_rows(facts, ("", title))
+        terminal.print_facts(escape(card.path.name), _card_facts(card))
         print()
         columns = card.columns
         if len(columns) > MAX_SHOWN_COLUMNS:
@@ -297,11 +294,12 @@ def health(
         raise typer.Exit(1)
 
 
-Fix = Annotated[bool, typer.Option("--fix", help="Mend what can lose nothing.")]
-
-
 def doctor(
-    fix: Fix = False, as_json: Json = False, project: ProjectOption = None
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can lose nothing.")
+    ] = False,
+    as_json: Json = False,
+    project: ProjectOption = None,
 ) -> None:
     """Look at versions, disks, databases, ledger and store; exit 1 unless all is ok."""
     from curvote.cli.doctor import repair_project, run_checks

@@ -1,7 +1,7 @@
 """The commands on runs, and those that run papers' pipelines or a schedule."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +10,6 @@ from curvote.cli import terminal
 from curvote.flows import environment
 from curvote.papers.rows import to_json
 from curvote.pipeline.config.project import Project, find_project
-
-if TYPE_CHECKING:
-    from curvote.pipeline.store.records import RunRecord
 
 RunId = Annotated[str | None, typer.Option("--run", help="A run's id, or NAME~1.")]
 
@@ -67,7 +64,6 @@ def report(
 
 
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
-Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
 RunName = Annotated[
     str, typer.Argument(help="A run's id, NAME for its latest, NAME~1 for one before.")
 ]
@@ -100,7 +96,7 @@ def list_runs(
     UserError: nothing of this name has run.
     """
     from curvote.pipeline.run.history import describe_change, run_state
-    from curvote.pipeline.store import records
+    from curvote.pipeline.store import artifacts, records
 
     names = records.pipeline_names(project)
     if pipeline is not None and pipeline not in names:
@@ -110,6 +106,19 @@ def list_runs(
     for record in reversed(records.load_records(project, pipeline, last=last)):
         status = run_state(project, record, environment.is_alive)
         earlier = records.previous_run(project, record)
+        # The main number as it is kept, where its scores are still there.
+        completed = status == "completed"
+        headline = records.headline(project, record.id) if completed else None
+        main, stages = headline or ("", [])
+        scored = {(s["stage"], s["key"]) for s in record.steps if s["stage"] in stages}
+        score_artifacts = (
+            artifacts.stored_artifact(project, *place) for place in scored
+        )
+        altered = any(artifact.problem(content=False) for artifact in score_artifacts)
+        if completed and (headline is None or altered):
+            from curvote.flows.tracking.cells import main_number
+
+            main = main_number(project, record)
         row = {
             "run": record.id,
             "pipeline": record.pipeline,
@@ -117,27 +126,11 @@ def list_runs(
             "finished": record.finished,
             "status": status,
             "overrides": record.overrides,
-            "main": _main_number(project, record) if status == "completed" else "",
+            "main": main,
             "changed": describe_change(earlier, record),
         }
         rows.append(row)
     return rows
-
-
-def _main_number(project: Project, record: "RunRecord") -> str:
-    """Return a run's main number, as it is kept where its scores are still there."""
-    from curvote.pipeline.store import artifacts, records
-
-    headline = records.headline(project, record.id)
-    if headline:
-        main, stages = headline
-        scored = {(s["stage"], s["key"]) for s in record.steps if s["stage"] in stages}
-        scores = (artifacts.stored_artifact(project, *place) for place in scored)
-        if not any(artifact.problem(content=False) for artifact in scores):
-            return main
-    from curvote.flows.tracking.cells import main_number
-
-    return main_number(project, record)
 
 
 def diff(
@@ -174,7 +167,7 @@ def diff(
 
 def show(
     pipeline: terminal.Pipeline,
-    overrides: Set = [],  # noqa: B006 - typer copies the default
+    overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
@@ -195,11 +188,8 @@ def show(
     typer.echo(as_yaml({pipeline: stated_values}, brief=True), nl=False)
 
 
-Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
-
-
 def reproduce(
-    name: Name,
+    name: Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")],
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
     engine: terminal.EngineName = None,
@@ -256,7 +246,23 @@ def serve(
     if check:
         schedules = PipelinesFile(place).schedules()
         environment.prepare_environment(place.root)
-        _print_next_firings(schedules, as_json)
+        from curvote.flows.serving import schedules as firings
+
+        firings.check_schedules(schedules)
+        now, rows = datetime.now(UTC), list[dict[str, Any]]()
+        for name, schedule in schedules.items():
+            dates = firings.firing_times(schedule, after=now, count=_SHOWN_FIRINGS)
+            row = {"pipeline": name, "schedule": firings.describe_schedule(schedule)}
+            row |= {"catch_up": schedule.get("catch_up")}
+            rows.append(row | {"next": [date.isoformat() for date in dates]})
+        if as_json:
+            terminal.print_json(rows)
+            return
+        for row in rows:
+            words = f"{row['pipeline']}: {row['schedule']}"
+            typer.echo("\n  ".join([words, *row["next"]]))
+        if not rows:
+            typer.echo("No pipeline has a schedule.")
         return
     schedules, faulty = read_schedules(place)
     environment.prepare_environment(place.root)
@@ -269,30 +275,6 @@ def serve(
     serve_schedules(
         place, schedules, port=port, metrics_port=metrics_port, faulty=faulty
     )
-
-
-def _print_next_firings(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
-    from curvote.flows.serving import schedules as firings
-
-    firings.check_schedules(schedules)
-    now, rows = datetime.now(UTC), list[dict[str, Any]]()
-    for name, schedule in schedules.items():
-        dates = firings.firing_times(schedule, after=now, count=_SHOWN_FIRINGS)
-        rows.append(
-            {
-                "pipeline": name,
-                "schedule": firings.describe_schedule(schedule),
-                "catch_up": schedule.get("catch_up"),
-                "next": [date.isoformat() for date in dates],
-            }
-        )
-    if as_json:
-        terminal.print_json(rows)
-        return
-    for row in rows:
-        typer.echo("\n  ".join([f"{row['pipeline']}: {row['schedule']}", *row["next"]]))
-    if not rows:
-        typer.echo("No pipeline has a schedule.")
 
 
 def ui(
