@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 Value = float | int | str
@@ -115,10 +116,5 @@ def axis_combinations(
     axes: Sequence[Axis], settings: PipelineSettings
 ) -> Iterator[dict[str, Any]]:
     """Yield {axis: value} for every combination, the last axis turning fastest."""
-    if not axes:
-        yield {}
-        return
-    *first, last = axes
-    for outer in axis_combinations(first, settings):
-        for value in last.values(settings):
-            yield {**outer, last.name: value}
+    choices = ([(axis.name, v) for v in axis.values(settings)] for axis in axes)
+    yield from map(dict, product(*choices))

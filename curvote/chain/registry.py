@@ -20,7 +20,7 @@ _PLACES = {
     "tree": "curvote.systems.cells",
     "sgd": "curvote.systems.direct",
     "mrma_privunit": "curvote.systems.mrma.privunit",
-    "auto": "curvote.systems.auto",
+    "auto": "curvote.systems.mrma",
     "clean": "curvote.systems.references",
     "volunteers": "curvote.systems.volunteers",
     "joined": "curvote.systems.volunteers",

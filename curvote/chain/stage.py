@@ -127,7 +127,6 @@ class Source(Protocol):
     @property
     def metadata(self) -> Metadata:
         """JSON metadata that the stage recorded which made it."""
-        ...
 
     def columns(
         self, table: str, place: Any, only: Sequence[str] | None = None
@@ -136,27 +135,22 @@ class Source(Protocol):
 
         Where ``only`` names some, no others are read.
         """
-        ...
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the rows that all repetitions share, some at a time."""
-        ...
 
     def count(self, table: str, place: Any) -> int:
         """Return how many shards the rows of one repetition are: at least one."""
-        ...
 
     def shards(
         self, table: str, place: Any, only: Sequence[str] | None = None
     ) -> Iterator[Columns]:
         """Yield one repetition's columns in order, 65,536 rows at a time."""
-        ...
 
     def shard(
         self, table: str, place: Any, number: int, only: Sequence[str] | None = None
     ) -> Columns:
         """Return the columns of one shard: rows from 65,536 ``number`` on."""
-        ...
 
 
 Inputs = Mapping[str, Source]
@@ -286,9 +280,6 @@ class Stage:
                 )
 
 
-ShardRows = Rows | Scattered
-
-
 def with_shared(functions: SimpleNamespace, context: StageContext) -> StageContext:
     """Return the context with the arrays that all shards of a stage share."""
     if not hasattr(functions, "shared"):
@@ -347,32 +338,16 @@ def make_all_shards(functions: SimpleNamespace, context: StageContext) -> Rows:
 
 
 CLIENT_BLOCK: Final = 65_536
-STAGES: Final = {
-    "shared": 0,
-    "ingest": 1,
-    "project": 2,
-    "privatize": 3,
-    "train": 4,
-    "evaluate": 5,
-    "aggregate": 6,
-    "report": 7,
-    "exchange": 8,
-    "reevaluate": 9,
-    "combine": 10,
-    "refine": 11,
-}
-PURPOSES: Final = {
-    "split": 1,
-    "simulate": 2,
-    "feature_noise": 3,
-    "label_noise": 4,
-    "vote": 5,
-    "draw": 6,
-    "shuffle": 7,
-    "majority": 8,
-    "pool": 9,
-    "histogram": 10,
-}
+# Their numbers are published: a new name has none, or stands behind all others.
+_STAGE_NAMES: Final = (
+    "shared ingest project privatize train evaluate aggregate report exchange"
+    " reevaluate combine refine"
+)
+_PURPOSE_NAMES: Final = (
+    "split simulate feature_noise label_noise vote draw shuffle majority pool histogram"
+)
+STAGES: Final = {name: n for n, name in enumerate(_STAGE_NAMES.split())}
+PURPOSES: Final = {name: n for n, name in enumerate(_PURPOSE_NAMES.split(), start=1)}
 _UNPUBLISHED = 1 << 31
 
 

@@ -59,6 +59,13 @@ class NoisyMoments:
     noise: float
     second: SecondMoment
 
+    @property
+    def slopes(self) -> tuple[Array, float]:
+        """The slope moment h_1 - c h_0 (d,) of two classes, and its variance."""
+        label, centre = self.label[0], self.second.centre
+        variance = self.noise * (1 + float(centre @ centre) / len(centre))
+        return label[1:] - centre * label[0], variance
+
 
 # From what is known to w (p,), a classifier of u.
 MomentRule = Callable[[NoisyMoments], Array]
@@ -105,8 +112,7 @@ def solve_weights(moments: NoisyMoments) -> Array:
     (label,), noise, second = moments.label, moments.noise, moments.second
     centre, d = second.centre, len(second.centre)
     penalty, _ = ridge_penalty(moments)
-    moment = label[1:] - centre * label[0]
-    slopes = np.linalg.solve(second.around + penalty * np.eye(d), moment)
+    slopes = np.linalg.solve(second.around + penalty * np.eye(d), moments.slopes[0])
     signal = _signal_energy(label[:1], noise, LEAST_INTERCEPT)
     constant = label[0] / second.corner * signal / (signal + noise)
     return np.concatenate([[constant - centre @ slopes], slopes])
@@ -114,11 +120,9 @@ def solve_weights(moments: NoisyMoments) -> Array:
 
 def ridge_penalty(moments: NoisyMoments) -> tuple[float, float]:
     """Return the ridge of `solve`, and the noise variance of h_1 - c h_0."""
-    second, d = moments.second, len(moments.second.centre)
-    moment = moments.label[0, 1:] - second.centre * moments.label[0, 0]
-    variance = moments.noise * (1 + float(second.centre @ second.centre) / d)
+    moment, variance = moments.slopes
     signal = _signal_energy(moment, variance, LEAST_SLOPES)
-    return variance * float(np.trace(second.around)) / signal, variance
+    return variance * float(np.trace(moments.second.around)) / signal, variance
 
 
 def _signal_energy(observed: Array, noise: float, least: float) -> float:
@@ -318,17 +322,13 @@ class BlockMeans:
     n: int
 
     @classmethod
-    def from_reports(
-        cls, classes: NDArray[np.int64], directions: Array, n_classes: int
-    ) -> BlockMeans:
-        """Return the means of reports (n,), (n, size); none is a UserError."""
-        return cls.from_shards([(classes, directions)], n_classes)
-
-    @classmethod
     def from_shards(
         cls, shards: Iterable[tuple[NDArray[np.int64], Array]], n_classes: int
     ) -> BlockMeans:
-        """Return the means of reports in parts; the parts change no bit."""
+        """Return the means of reports (n,), (n, size) in parts, which change no bit.
+
+        No report is a UserError.
+        """
         sums: list[Array | None] = [None] * n_classes
         n = 0
         for classes, directions in shards:

@@ -95,9 +95,7 @@ class SlopeMoment:
     @classmethod
     def from_moments(cls, moments: NoisyMoments) -> SlopeMoment:
         """Return the slope moment of two classes."""
-        label, centre = moments.label[0], moments.second.centre
-        noise = moments.noise * (1 + float(centre @ centre) / len(centre))
-        return cls(label[1:] - centre * label[0], noise, moments.second.around)
+        return cls(*moments.slopes, moments.second.around)
 
     @property
     def energy_excess(self) -> float:

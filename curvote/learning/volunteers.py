@@ -220,8 +220,7 @@ def _report_evidence(moments: NoisyMoments) -> Evidence:
     In terms of constant and slopes, h_0 = M_00 constant and h_1 - c h_0 = C slopes.
     """
     (label,), second = moments.label, moments.second
-    _, variance = ridge_penalty(moments)
-    moment = label[1:] - second.centre * label[0]
+    moment, variance = moments.slopes
     slopes = second.around @ second.around / variance
     right = second.around @ moment / variance
     first = second.corner**2 / moments.noise, second.corner * label[0] / moments.noise

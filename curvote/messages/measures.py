@@ -1,6 +1,8 @@
-"""Metrics and reference methods that several systems share."""
+"""Metrics that several systems share, and the table of methods."""
 
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 from curvote.chain.axis import Axis, PipelineSettings, Value
@@ -59,37 +61,26 @@ LEARNER: Final = Axis(
 )
 
 
-MAJORITY: Final = Method(
-    "majority",
-    "majority (nothing learnt)",
-    "Always guesses one class: the one that noised labels, or noised counts of them, "
-    "say is larger. It looks at no record.",
-    Look("#6a717b", "", (0, (4, 2.5)), width=1.0, above=2),
-    rank=170,
-    study_only=True,
-    reference=True,
-    short_phrase="guessing the larger class",
-)
+def _read_methods() -> dict[str, Method]:
+    """Return the methods of methods.toml by name, in their order."""
+    text = (files("curvote.messages") / "methods.toml").read_text("utf-8")
+    methods = {}
+    for name, fields in tomllib.loads(text).items():
+        look = {key: _as_tuple(value) for key, value in fields.pop("look").items()}
+        methods[name] = Method(name=name, look=Look(**look), **fields)
+    return methods
 
 
-CLEAN: Final = Method(
-    "clean",
-    "no privacy",
-    "A learner on what clients know, as it is, without any noise.",
-    Look("#009e73", "P", size=5.2),
-    rank=160,
-    study_only=True,
-    reference=True,
-    short_phrase="a learner without any privacy",
-)
+def _as_tuple(value: Any) -> Any:
+    """Return a value of TOML with tuples for its lists."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
-VOLUNTEERS: Final = Method(
-    "volunteers",
-    "volunteers alone",
-    "Ridge logistic regression on the labelled records of the volunteers, which are "
-    "public for good: what they alone buy. Nobody else sends anything.",
-    Look("#56b4e9", "X", line="-.", size=5.2),
-    rank=141,
-    reference=True,
-)
+METHODS: Final = _read_methods()
+MAJORITY, CLEAN = METHODS["majority"], METHODS["clean"]
+VOLUNTEERS = METHODS["volunteers"]
+
+
+def methods_named(names: str) -> tuple[Method, ...]:
+    """Return the methods of these names, which blanks part."""
+    return tuple(METHODS[name] for name in names.split())

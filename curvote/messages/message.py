@@ -135,12 +135,13 @@ class Message(ABC):
         """Return descriptions of what leaves a client, of d numbers."""
         return [MessageDescription(self.who, self.what, self.mechanism, self.detail)]
 
-    @abstractmethod
     def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the fields of the first round's task that settings state.
 
-        ``setting`` returns the value of a dotted key of pipelines.yaml.
+        ``setting`` returns the value of a dotted key of pipelines.yaml. Where nothing
+        is left to settings it is the mechanism alone.
         """
+        return {"mechanism": self.mechanism}
 
     def task(self, base_task: Any, read: TableReader) -> Any:
         """Return the task of this round, with what the server added.

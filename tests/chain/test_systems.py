@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from curvote.base.errors import InternalError
 from curvote.chain import stage as streams
 from curvote.chain.axis import EPSILON
 from curvote.chain.commands import system_commands
@@ -20,6 +21,8 @@ from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.stage import Stage, stage_functions
 from curvote.chain.system import System
 from curvote.messages.message import messages_of
+from curvote.systems.common.declarations import learning_system
+from curvote.systems.direct import system as direct
 
 CURVOTE = Path(__file__).parents[2] / "curvote"
 # Who takes the name of a stream, and where it may stand among the arguments.
@@ -149,3 +152,10 @@ def test_every_command_is_there() -> None:
     verbs = [verb for verb, function in system_commands() if callable(function)]
     assert "advise" in verbs
     assert len(set(verbs)) == len(verbs)
+
+
+def test_a_message_without_a_release_cannot_be_declared() -> None:
+    """In production no stage of a study draws what leaves clients."""
+    stages, other = (direct.PRIVATIZE, direct.AGGREGATE), direct.SCORE
+    with pytest.raises(InternalError, match="stage privatize has no release"):
+        learning_system("direct", direct.Settings, stages, "mean", releases=(other,))

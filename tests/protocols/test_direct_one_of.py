@@ -60,7 +60,7 @@ def test_the_server_reads_the_moments(n_classes: int) -> None:
     """Label and second moment are within the noise that is stated of them."""
     asked, known = task(n_classes, 8.0), crowd(n_classes)
     sent, given = drawn(asked, known), directions_from_params(D, asked.params)
-    total = BlockMeans.from_reports(sent["named"], sent["direction"], n_classes)
+    total = BlockMeans.from_shards([(sent["named"], sent["direction"])], n_classes)
     found = estimate_block_moments(total, given, asked.epsilon)
     u, own = given.units(known.z), simplex_codes(n_classes)[known.labels]
     label = own.T @ u / N
@@ -81,7 +81,7 @@ def test_the_noise_of_the_label_moment_is_what_is_stated(n_classes: int) -> None
     found = []
     for seed in range(200):
         sent = drawn(asked, ClientData(z, z, labels), seed)
-        total = BlockMeans.from_reports(sent["named"], sent["direction"], n_classes)
+        total = BlockMeans.from_shards([(sent["named"], sent["direction"])], n_classes)
         found.append(estimate_block_moments(total, given, asked.epsilon))
     spread = np.var([one.label for one in found], axis=0).mean()
     assert spread == pytest.approx(found[0].noise, rel=0.1)
@@ -108,7 +108,7 @@ def test_no_report_and_no_class_that_is_not_there() -> None:
         with pytest.raises(UserError):
             parse_message(asked, None, sent | {"named": wrong})
     with pytest.raises(UserError, match="no report"):
-        BlockMeans.from_reports(np.empty(0, dtype=int), np.empty((0, 13)), 5)
+        BlockMeans.from_shards([(np.empty(0, dtype=int), np.empty((0, 13)))], 5)
 
 
 @pytest.mark.parametrize("name", ["privunit", "k_rr"])

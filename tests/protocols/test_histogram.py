@@ -16,12 +16,11 @@ from curvote.curves.encoding import Encoding
 from curvote.mechanisms.exact import GRID_STEP
 from curvote.messages.roles import split_roles
 from curvote.systems.mrma.stages import Histogram
-from curvote.systems.mrma.system import STAGES
+from curvote.systems.mrma.system import BASELINE
 from tests.memory import Made, Memory, do, replicates
 from tests.noise import SEED
 
 NO_NOISE = 2.0**30
-BASELINE = STAGES[-1]
 PARAMS = {
     "seed": SEED,
     "clients": {"public": 0, "train": 20, "vote": 30, "test": 25},

@@ -20,7 +20,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import split_roles
 from curvote.pipeline.store.arrow import to_arrow
-from curvote.systems.mrma.system import STAGES
+from curvote.systems.mrma.system import SYSTEM as MRMA
 from curvote.systems.references.messages import Label
 from curvote.systems.references.stages import elect_class
 from curvote.systems.references.system import LABELS, SYSTEM
@@ -121,7 +121,7 @@ def test_the_table_of_labels_tells_labels_alone() -> None:
 def test_the_only_row_is_the_baseline_of_every_protocol(epsilon: float) -> None:
     """The method's error is the one that mrma's chain states beside its own."""
     made = chain(people(0.45), epsilon=epsilon)
-    (baseline,) = (stage for stage in STAGES if stage.module.endswith(":baseline"))
+    (baseline,) = (stage for stage in MRMA.stages if stage.module.endswith(":baseline"))
     beside = do(baseline, made, PARAMS | {"epsilon": epsilon})
     (found,), (expected,) = (one.each("scores") for one in (made["report"], beside))
     assert found["method"].tolist() == ["majority"]

@@ -13,11 +13,10 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.roles import split_roles
 from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
 from curvote.systems.mrma import stages
-from curvote.systems.mrma.system import AGGREGATE, STAGES
+from curvote.systems.mrma.system import AGGREGATE, SCORE
 from tests.memory import Made, Memory, do
 
 EPSILON = 0.5
-SCORE = STAGES[-2]
 CLIENTS = {"public": 0, "train": 10, "vote": 30, "test": 40}
 PARAMS = {
     "seed": 3,
@@ -64,7 +63,8 @@ def study(positive: list[int]) -> Made:
     }
     return {
         "project": Memory.of(
-            {"encoding": {"gram": np.eye(3).tolist()}}, encoded=[encoded]
+            {"encoding": {"gram": np.eye(3).tolist()}, "classes": ["-", "+"]},
+            encoded=[encoded],
         ),
         "train": Memory.of({}, weak=[weak]),
         "aggregate": aggregated(positive),

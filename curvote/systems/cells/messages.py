@@ -14,7 +14,6 @@ from curvote.base.entropy import Entropy, stream
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Columns
 from curvote.curves import partition
-from curvote.curves.encoding import Encoding
 from curvote.mechanisms import exact
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages import message
@@ -51,12 +50,6 @@ class Answer(message.Message):
     payload: type[message.Payload] = AnswerPayload
     mechanism: str = KRR.name
     detail: str = "the whole of it, on the one word; which question it is, is public"
-
-    def terms(
-        self, setting: message.SettingReader, encoding: Encoding
-    ) -> dict[str, Any]:
-        """Return the mechanism; questions come from a stage."""
-        return {"mechanism": KRR.name}
 
     def task(self, base_task: Task, read: message.TableReader) -> Task:
         """Return the base task with the public questions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from curvote.curves import partition
 from curvote.learning import cells
 from curvote.systems.cells.messages import COUNTS_ANSWER, STUMP_ANSWER, TREE_ANSWER
 from curvote.systems.common import models, study
-from curvote.systems.common.study import draw_stage, score_rows, study_clients
 from curvote.systems.references.stages import majority_error
 
 if TYPE_CHECKING:
@@ -77,105 +77,77 @@ def scorecard_outcome(view: View) -> dict[str, float]:
     return {"reports": len(answers["answer"])}
 
 
+StageFunctions = tuple[study.MetadataFunction, Callable[[StageContext], Rows]]
+
+
 def questions_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the length of z, and its rescaling, which names the assumed law."""
     public = inputs["project"].metadata
     return {"d": public["d"], "rescale": public["encoding"]["rescale"]}
 
 
-def scorecard_score_stage(method: str) -> Callable[[StageContext], Rows]:
-    """Return the table function of the stage that scores ``method``."""
+def ask_stage(
+    make_partitions: Callable[..., partition.Partitions], key: str, *streams: str
+) -> StageFunctions:
+    """Return the metadata and table functions of a stage that makes ``questions``.
 
-    def score_cells(context: StageContext) -> Rows:
-        clients = study_clients(context)
-        classes = context.inputs["project"].metadata["classes"]
-        z, truth = clients.features_and_places("rescaled", "test")
-        partitions, scores = read_scorecard(
-            context.rows("aggregate", "scorecard"), z.shape[1], len(classes)
-        )
-        predictions = cells.predict_cells(scores, partitions, z)
-        error = float(np.mean(predictions != truth))
-        rows = score_rows({"majority": majority_error(context, clients), method: error})
-        return study.add_class_scores(rows, method, truth, predictions, classes)
+    The setting ``key`` says how many; what is drawn of them, the ``streams`` draw.
+    """
 
-    return score_cells
+    def ask(context: StageContext) -> Rows:
+        public, draws = context.metadata, map(context.generator, streams)
+        terms = public["d"], public["rescale"], context.params[key]
+        return {"questions": make_partitions(*terms, *draws).columns}
+
+    return questions_metadata, ask
 
 
-ask_counts_metadata = questions_metadata
+# A row a number; a row a number and threshold; the one grid.
+ask_counts_metadata, ask_counts = ask_stage(partition.bin_partitions, "counts.bins")
+ask_stump_metadata, ask_stump = ask_stage(partition.half_partitions, "stump.thresholds")
+ask_tree_metadata, ask_tree = ask_stage(partition.random_grid, "tree.cells", "draw")
+
+privatize_counts_metadata, privatize_counts = study.draw_stage(COUNTS_ANSWER)
+privatize_stump_metadata, privatize_stump = study.draw_stage(STUMP_ANSWER)
+privatize_tree_metadata, privatize_tree = study.draw_stage(TREE_ANSWER)
 
 
-def ask_counts(context: StageContext) -> Rows:
-    """Return the table ``questions``: a row a number."""
-    public, count = context.metadata, context.params["counts.bins"]
-    partitions = partition.bin_partitions(public["d"], public["rescale"], count)
-    return {"questions": partitions.columns}
+def scorecard_stage(score_cells: Callable[[cells.CellShares], Any]) -> StageFunctions:
+    """Return the metadata and table functions of a stage that makes ``scorecard``.
+
+    ``score_cells`` returns the scores (Q, C, K) of all questions, or the place of one
+    and its scores.
+    """
+
+    def aggregate(context: StageContext) -> Rows:
+        partitions, class_shares = tally_answers(context)
+        scores, n = score_cells(class_shares), class_shares.n
+        if isinstance(scores, tuple):
+            place, scores = scores
+            rows = np.array([place])
+            partitions, n = partitions.select(rows), n[rows]
+        return scorecard_rows(partitions, scores, n)
+
+    return scorecard_metadata, aggregate
 
 
-privatize_counts_metadata, privatize_counts = draw_stage(COUNTS_ANSWER)
+aggregate_counts_metadata, aggregate_counts = scorecard_stage(cells.naive_bayes_scores)
+aggregate_stump_metadata, aggregate_stump = scorecard_stage(cells.best_question)
+aggregate_tree_metadata, aggregate_tree = scorecard_stage(cells.leaf_scores)
 
 
-aggregate_counts_metadata = scorecard_metadata
+def score(method: str, context: StageContext) -> Rows:
+    """Return the table ``scores``: the ``method`` and the majority."""
+    clients = study.study_clients(context)
+    classes = context.inputs["project"].metadata["classes"]
+    z, truth = clients.features_and_places("rescaled", "test")
+    scorecard = context.rows("aggregate", "scorecard")
+    partitions, scores = read_scorecard(scorecard, z.shape[1], len(classes))
+    places = cells.predict_cells(scores, partitions, z)
+    errors = {"majority": majority_error(context, clients)}
+    return study.score_places(context, truth, {method: places}, errors)
 
 
-def aggregate_counts(context: StageContext) -> Rows:
-    """Return the table ``scorecard``: a row a number, log-odds by bin and class."""
-    partitions, class_shares = tally_answers(context)
-    return scorecard_rows(
-        partitions, cells.naive_bayes_scores(class_shares), class_shares.n
-    )
-
-
-score_counts = scorecard_score_stage("counts")
-
-
-ask_stump_metadata = questions_metadata
-
-
-def ask_stump(context: StageContext) -> Rows:
-    """Return the table ``questions``: a row a number and threshold."""
-    public, count = context.metadata, context.params["stump.thresholds"]
-    partitions = partition.half_partitions(public["d"], public["rescale"], count)
-    return {"questions": partitions.columns}
-
-
-privatize_stump_metadata, privatize_stump = draw_stage(STUMP_ANSWER)
-
-
-aggregate_stump_metadata = scorecard_metadata
-
-
-def aggregate_stump(context: StageContext) -> Rows:
-    """Return the table ``scorecard``: one row."""
-    partitions, class_shares = tally_answers(context)
-    place, scores = cells.best_question(class_shares)
-    rows = np.array([place])
-    return scorecard_rows(partitions.select(rows), scores, class_shares.n[rows])
-
-
-score_stump = scorecard_score_stage("stump")
-
-
-ask_tree_metadata = questions_metadata
-
-
-def ask_tree(context: StageContext) -> Rows:
-    """Return the table ``questions``: the one grid."""
-    public, rng = context.metadata, context.generator("draw")
-    count = context.params["tree.cells"]
-    partitions = partition.random_grid(public["d"], public["rescale"], count, rng)
-    return {"questions": partitions.columns}
-
-
-privatize_tree_metadata, privatize_tree = draw_stage(TREE_ANSWER)
-
-
-aggregate_tree_metadata = scorecard_metadata
-
-
-def aggregate_tree(context: StageContext) -> Rows:
-    """Return the table ``scorecard``: one row."""
-    partitions, class_shares = tally_answers(context)
-    return scorecard_rows(partitions, cells.leaf_scores(class_shares), class_shares.n)
-
-
-score_tree = scorecard_score_stage("tree")
+score_counts = partial(score, "counts")
+score_stump = partial(score, "stump")
+score_tree = partial(score, "tree")

@@ -23,6 +23,17 @@ from curvote.systems.common.settings import Representation
 Problems = Iterator[Problem]
 Check = Callable[[PipelineSettings], Problems]
 
+
+def refusal(
+    where: tuple[str | int, ...], check_values: Callable[..., Any], *values: Any
+) -> Problems:
+    """Yield the UserError of a function of some values, as a problem of a setting."""
+    try:
+        check_values(*values)
+    except UserError as error:
+        yield Problem(str(error), where)
+
+
 _BOUND_KEYS = {"lower", "upper", "bounds"}
 BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
 
@@ -50,10 +61,7 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
         needed = "say bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
-    try:
-        _try_constants(project)
-    except UserError as error:
-        yield Problem(str(error), ("project", "rescale"))
+    yield from refusal(("project", "rescale"), _try_constants, project)
     if project.volunteers and pipeline.clients.public < 2:
         message = "constants from volunteers need at least 2 of them (clients.public)."
         yield Problem(message, ("clients", "public"))
@@ -70,10 +78,8 @@ def _check_size(project: Representation) -> Problems:
     if project.width is None:
         yield Problem("is missing.", where)
         return
-    try:
-        basis.check_size(project.basis, project.width, project.order)
-    except UserError as error:
-        yield Problem(str(error), where)
+    size = project.basis, project.width, project.order
+    yield from refusal(where, basis.check_size, *size)
 
 
 def _try_constants(project: Representation) -> None:
@@ -121,10 +127,8 @@ def check_two_classes(pipeline: PipelineSettings) -> Problems:
 
 def check_many_classes(pipeline: PipelineSettings) -> Problems:
     """Require no more classes than a label tells apart."""
-    try:
-        check_class_count(len(lookup.classes(pipeline.source) or ()))
-    except UserError as error:
-        yield Problem(str(error), ("source", "classes"))
+    n_classes = len(lookup.classes(pipeline.source) or ())
+    yield from refusal(("source", "classes"), check_class_count, n_classes)
 
 
 def combine_checks(*checks: Check, classes: Check = check_two_classes) -> Check:
@@ -180,10 +184,7 @@ def check_learners(pipeline: PipelineSettings) -> Problems:
     if not pipeline.learners:
         yield Problem("is missing: `curvote list` names them.", ("learners",))
     for index, learner in enumerate(pipeline.learners):
-        try:
-            check(learner.name, learner.params)
-        except UserError as error:
-            yield Problem(str(error), ("learners", index))
+        yield from refusal(("learners", index), check, learner.name, learner.params)
 
 
 def check_budgets(pipeline: PipelineSettings) -> Problems:

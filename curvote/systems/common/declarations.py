@@ -1,12 +1,20 @@
-"""Declarations of stages: those of all systems, and short forms of others."""
+"""Declarations: stages of all systems, and short forms of other stages and systems."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import BaseModel
+
+from curvote.base.errors import InternalError
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage, Table
+from curvote.chain.system import System
 from curvote.data.lookup import resolve_source
+from curvote.messages.measures import ERRORS, methods_named
+from curvote.messages.message import messages_of
+from curvote.systems.common import checks as shared_checks
 from curvote.systems.common.tables import CLIENTS, CONSTANTS, ENCODED
 
 Names = tuple[str, ...]
@@ -15,6 +23,7 @@ _ROLE_PARAMS = ("clients", "source.groups", "seed")
 ROLE_PARAMS = (*_ROLE_PARAMS, "replicates")
 # The cells of most stages: one for each epsilon.
 EPSILON_AXES = ("epsilon",)
+JUDGED_BY_Z = {"project.judge": "rescaled"}  # what learns from z
 LEARNERS = ("curvote.learning.learners.registry:LEARNERS", "learner.name")
 MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
 
@@ -98,10 +107,24 @@ def client_stage(
 ) -> Stage:
     """Return a study's stage in which clients draw messages.
 
-    It reads epsilon and who plays which role beside ``params``.
+    It reads epsilon and who plays which role beside ``params``. Its function has its
+    name where ``place`` is a module alone, as that of a server's stage has.
     """
     read, side = ("epsilon", *ROLE_PARAMS, *params), "client -> server"
-    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **options)
+    return Stage(
+        name,
+        _function_place(place, name),
+        inputs,
+        axes,
+        read,
+        tables=(table,),
+        side=side,
+        **options,
+    )
+
+
+def _function_place(place: str, name: str) -> str:
+    return place if ":" in place else f"{place}:{name}"
 
 
 def release_stage(
@@ -134,7 +157,9 @@ def server_stage(
     """Return a stage in which the server computes on what it was sent."""
     read = (*params, "replicates")
     options = {"side": "server"} | options
-    return Stage(name, place, inputs, axes, read, tables=tables, **options)
+    return Stage(
+        name, _function_place(place, name), inputs, axes, read, tables=tables, **options
+    )
 
 
 def score_stage(
@@ -152,4 +177,47 @@ def score_stage(
     tables, side = (SCORES, *beside), "client (study)"
     return Stage(
         "report", place, inputs, axes, params, tables=tables, side=side, **options
+    )
+
+
+def learning_system(
+    name: str,
+    settings: type[BaseModel],
+    stages: Sequence[Stage],
+    methods: str,
+    *,
+    releases: Sequence[Stage] = (),
+    checks: Sequence[shared_checks.Check] = (shared_checks.check_test_clients,),
+    classes: shared_checks.Check = shared_checks.check_many_classes,
+    **fields: Any,
+) -> System:
+    """Return a system whose server learns classifiers of what clients send.
+
+    Its own ``stages`` stand behind those of all systems, its own ``checks`` behind
+    theirs and that of the number of ``classes``. ``methods`` are names, of which the
+    first is the main one. Where it can release, ``releases`` are the stages with which
+    messages leave clients, in the place of those of the same names; what only a study
+    knows is left out. A message that is not among them is an InternalError.
+    """
+    in_production = {stage.name: stage for stage in releases}
+    measured = methods_named(methods)
+    all_stages = (*COMMON_STAGES, *stages)
+    production = [
+        in_production.get(stage.name, stage)
+        for stage in all_stages
+        if releases and stage.side != "client (study)"
+    ]
+    for stage in production:
+        if stage.side == "client -> server" and not stage.message:
+            raise InternalError(f"{name}: stage {stage.name} has no release")
+    usual_fields: dict[str, Any] = {
+        "messages": messages_of(name),
+        "metrics": ERRORS,
+        "methods": measured,
+        "main": (measured[0].name,),
+        "checks": shared_checks.combine_checks(*checks, classes=classes),
+        "sections": SECTIONS,
+    }
+    return System(
+        name, settings, all_stages, tuple(production), **(usual_fields | fields)
     )

@@ -17,9 +17,7 @@ from curvote.base.classes import Classes
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.stage import (
     Columns,
-    Inputs,
     Metadata,
-    Params,
     Place,
     Rows,
     StageContext,
@@ -38,6 +36,7 @@ from curvote.learning.votes import (
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.systems.common import tables
 from curvote.systems.common.questions import one_against_rest_code
+from curvote.systems.common.study import stated_metadata
 
 if TYPE_CHECKING:
     from curvote.curves.curve_classifier import CurveClassifier
@@ -282,36 +281,31 @@ def _renumber_name(name: str, numbers: dict[Any, int]) -> str:
 Index = NDArray[np.int64]
 # The reports (n, d) and labels (n,) that one classifier learns from.
 Problem = tuple[NDArray[np.float64], NDArray[np.float64]]
-RowChooser = Callable[[StageContext, Columns], tuple[list[Index], NDArray[np.int8]]]
 
 
-def train_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the learner and its parameters."""
-    return {"learner": params["learner.name"], "params": params["learner.params"]}
+train_metadata = stated_metadata(learner="learner.name", params="learner.params")
 
 
 def train_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the table ``weak`` of each repetition."""
-    for weak in learn_repetitions(many, "reports", _choose_rows):
+    for weak in learn_repetitions(many, "reports", ("arm",)):
         yield {"weak": weak}
 
 
 def learn_repetitions(
     many: Sequence[StageContext],
     table: str,
-    choose_rows: RowChooser,
-    columns_read: Sequence[str] = ("arm",),
+    chosen_by: Sequence[str],
 ) -> Iterator[Columns]:
-    """Yield the table ``weak`` that each repetition learns from reports.
+    """Yield the table ``weak`` that each repetition learns from a table of reports.
 
-    ``choose_rows`` returns the rows that each classifier learns from, and its variant,
-    from the columns that are ``columns_read``.
+    The columns ``chosen_by`` decide who learns from which.
     """
     problems: list[list[Problem]] = []
     variants: list[NDArray[np.int8]] = []
     for context in many:
-        columns_known = context.rows("privatize", table, columns_read)
-        indices, of_variants = choose_rows(context, columns_known)
+        known_columns = context.rows("privatize", table, chosen_by)
+        indices, of_variants = choose_rows(context, known_columns)
         # No more rows are read than needed.
         names = ("z", "label")
         if context.inputs["privatize"].count(table, context.place) == 1:
@@ -325,8 +319,7 @@ def learn_repetitions(
         variants.append(of_variants)
     public = many[0].inputs["privatize"].metadata
     fits = fit_repetitions(problems, public, many[0].metadata)
-    for columns, of_variants in zip(fits, variants, strict=True):
-        yield weak_table(of_variants, columns)
+    yield from map(weak_table, variants, fits)
 
 
 def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:
@@ -379,18 +372,38 @@ def weak_table(variants: NDArray[np.int8], fits: Columns) -> Columns:
     return {"arm": variants, "learner": position} | fits
 
 
-def _choose_rows(
+def choose_rows(
     context: StageContext, reports: Columns
 ) -> tuple[list[Index], NDArray[np.int8]]:
-    """Return the rows of each classifier, and its variant."""
-    count, n = context.params["train.count"], len(reports["arm"])
-    reporters = np.flatnonzero(reports["arm"] == tables.REPORT_VARIANTS.index("mrma"))
-    training_rows = draw_subsets(
-        context.generator("draw"), len(reporters), count, context.params["train.size"]
-    )
-    if len(reporters) == n:  # nobody reports who votes: there is nothing to pool
-        return [*reporters[training_rows]], np.zeros(count, dtype=np.int8)
-    pooled = disjoint_parts(context.generator("pool"), n, count)
-    sizes = [count, count, 1]
+    """Return the rows of each classifier, and its variant.
+
+    Classifiers answer the questions in turn; where no column says so there is one.
+    """
+    count, size = context.params["train.count"], context.params["train.size"]
+    is_training = reports["arm"] == tables.REPORT_VARIANTS.index("mrma")
+    by_question = [np.arange(len(is_training))]
+    if "question" in reports:
+        n_classes = len(context.inputs["project"].metadata["classes"])
+        numbers = range(len(one_against_rest_code(n_classes)))
+        by_question = [np.flatnonzero(reports["question"] == q) for q in numbers]
+    rng, chosen = context.generator("draw"), []
+    for rows in by_question:
+        training = rows[is_training[rows]]
+        # By chance a question may have been asked too rarely.
+        most = min(size, len(training)) if "question" in reports else size
+        chosen.append(training[draw_subsets(rng, len(training), count, most)])
+    if is_training.all():  # nobody reports who votes: there is nothing to pool
+        return _in_turn(chosen), np.zeros(count * len(by_question), dtype=np.int8)
+    rng = context.generator("pool")
+    pooled = [
+        [rows[part] for part in disjoint_parts(rng, len(rows), count)]
+        for rows in by_question
+    ]
+    sizes = np.array([count, count, 1]) * len(by_question)
     variants = np.repeat(np.arange(len(tables.WEAK_VARIANTS), dtype=np.int8), sizes)
-    return [*reporters[training_rows], *pooled, np.arange(n)], variants
+    return [*_in_turn(chosen), *_in_turn(pooled), *by_question], variants
+
+
+def _in_turn(by_question: Sequence[Any]) -> list[Index]:
+    """Return the first of each question, then the second of each, and so on."""
+    return [rows for group in zip(*by_question, strict=True) for rows in group]

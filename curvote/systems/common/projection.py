@@ -36,8 +36,7 @@ def project_metadata(inputs: Inputs, params: Params) -> Metadata:
         if not isinstance(value, str)
         and params.get("project.bounds", "stated") == "stated"
     }
-    constants |= _public_bounds(source, projection, params)
-    constants |= _public_constants(source, params)
+    constants |= _public_constants(source, projection, params)
     encoding = Encoding(projection, params["project.rescale"], constants)
     return {
         **source,
@@ -60,43 +59,36 @@ def project(context: StageContext) -> Rows:
     }
 
 
-def _public_bounds(
+def _public_constants(
     source: Metadata, projection: basis.Projection, params: Params
 ) -> dict[str, Array]:
-    """Return public bounds of coefficients, from those of the values.
+    """Return the constants that follow from public bounds of the values.
 
     A coefficient is a weighted sum of the curve's values, so it lies between the sums
-    of the least and of the largest terms.
+    of the least and of the largest terms. Centre and scale are those of features, the
+    scale by a rule for every data set: the farther bound is three of them away.
     """
-    if params.get("project.bounds") != "public":
-        return {}
-    low, high = _value_bounds(source)
-    terms = projection.matrix * low, projection.matrix * high
-    return {
-        "lower": np.minimum(*terms).sum(axis=1),
-        "upper": np.maximum(*terms).sum(axis=1),
-    }
-
-
-def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
-    """Return centre and scale of features that follow from public bounds.
-
-    The scale is a rule for every data set: the farther bound is three of them away.
-    """
+    constants: dict[str, Array] = {}
+    if params.get("project.bounds") == "public":
+        low, high = _value_bounds(source)
+        terms = projection.matrix * low, projection.matrix * high
+        constants["lower"] = np.minimum(*terms).sum(axis=1)
+        constants["upper"] = np.maximum(*terms).sum(axis=1)
     keys = ("centre", "scale")
     names = [name for name in keys if params.get(f"project.{name}") == "public"]
-    if not names:
-        return {}
-    if not source.get("features"):
-        raise UserError(
-            "only features of a table have public constants; state centre and scale.",
-            where=("project", names[0]),
-        )
-    low, high = _value_bounds(source)
-    centre = np.array([feature["centre"] for feature in source["features"]])
-    scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
-    constants = {"centre": centre, "scale": scale}
-    return {name: constants[name] for name in names}
+    if names:
+        if not source.get("features"):
+            raise UserError(
+                "only features of a table have public constants; state centre and"
+                " scale.",
+                where=("project", names[0]),
+            )
+        low, high = _value_bounds(source)
+        centre = np.array([feature["centre"] for feature in source["features"]])
+        scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
+        public = {"centre": centre, "scale": scale}
+        constants |= {name: public[name] for name in names}
+    return constants
 
 
 def _value_bounds(source: Metadata) -> tuple[Array, Array]:

@@ -81,6 +81,15 @@ def study_clients(context: StageContext) -> StudyClients:
 MetadataFunction = Callable[[Inputs, Params], Metadata]
 
 
+def stated_metadata(**keys: str) -> MetadataFunction:
+    """Return the metadata function that states settings: names to dotted keys."""
+
+    def state_settings(inputs: Inputs, params: Params) -> Metadata:
+        return {name: params[key] for name, key in keys.items()}
+
+    return state_settings
+
+
 def draw_stage(
     kind: Message,
 ) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
@@ -201,6 +210,27 @@ CONFUSION: Final = Table(
     unit="score",
     when=has_many_classes,
 )
+
+
+def score_places(
+    context: StageContext,
+    truth: Places,
+    predictions: Mapping[str, Places],
+    errors: Mapping[str, float] | None = None,
+) -> Rows:
+    """Return the tables of a report stage from the places that methods predict.
+
+    ``truth`` and each of ``predictions`` (n,) are places of classes, of the tested
+    clients; ``errors`` are those of further methods, ahead of them. Of more than two
+    classes the last method has recalls, too.
+    """
+    classes = context.inputs["project"].metadata["classes"]
+    own_errors = {
+        m: float(np.mean(places != truth)) for m, places in predictions.items()
+    }
+    rows = score_rows({**(errors or {}), **own_errors})
+    main = [*predictions][-1]
+    return add_class_scores(rows, main, truth, predictions[main], classes)
 
 
 def add_class_scores(

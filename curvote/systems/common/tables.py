@@ -10,9 +10,7 @@ from curvote.chain.stage import TEXT, VECTOR, Columns, Table
 CLIENTS: Final = Table(
     "clients",
     {
-        "client_id": "int64",
-        "label": "int64",
-        "group": "int64",
+        **dict.fromkeys(("client_id", "label", "group"), "int64"),
         "curve": VECTOR,
         "record": TEXT,  # a public name, where the source has one
         "part": "int64",  # 1 for the publisher's test part
@@ -26,13 +24,9 @@ CLIENTS: Final = Table(
 ENCODED: Final = Table(
     "encoded",
     {
-        "client_id": "int64",
-        "label": "int64",
-        "group": "int64",
-        "coefficients": VECTOR,
-        "z": VECTOR,
-        "clipped": "int64",
-        "part": "int64",
+        **dict.fromkeys(("client_id", "label", "group"), "int64"),
+        **dict.fromkeys(("coefficients", "z"), VECTOR),
+        **dict.fromkeys(("clipped", "part"), "int64"),
     },
     side="client",
     unit="client",
@@ -57,18 +51,14 @@ WEAK_VARIANTS: Final = ("weak", "pooled", "all_data")
 REPORTS: Final = Table(
     "reports", {"arm": REPORT_VARIANTS, "z": VECTOR, "label": "int8"}, unit="message"
 )
-WEAK: Final = Table(
-    "weak",
-    {
-        "arm": WEAK_VARIANTS,
-        "learner": "int64",
-        "coef": VECTOR,
-        "intercept": "float64",
-        "n": "int64",
-        "flagged": "bool",
-    },
-    unit="classifier",
-)
+FITTED_COLUMNS: Final = {
+    "learner": "int64",
+    "coef": VECTOR,
+    "intercept": "float64",
+    "n": "int64",
+    "flagged": "bool",
+}
+WEAK: Final = Table("weak", {"arm": WEAK_VARIANTS, **FITTED_COLUMNS}, unit="classifier")
 VOTES: Final = Table(
     "votes", {"learner": "int64", "n": "int64", "positive": "int64"}, unit="classifier"
 )

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.client.report import ClassDirection, DirectionReporter, OneOfReporter
+from curvote.client.report import DirectionReporter, OneOfReporter
 from curvote.curves.direction import (
     MEAN_SQUARE,
     Array,
@@ -45,41 +45,50 @@ class DirectionPayload(Payload):
 
 
 class VectorMessage(Message):
-    """A client's record as one unit vector in ``column``, noised by `PrivUnit`."""
+    """A client's record as one unit vector, noised with the whole budget.
 
-    column: str
+    It is the last of the ``columns``; a class that is noised beside it stands ahead.
+    """
+
+    columns: ClassVar[tuple[str, ...]]
 
     def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one vector."""
-        return self._reporter(task).mechanism.worst_log_ratio()
+        """Return the loss of the whole message."""
+        return float(self._reporter(task).mechanism.worst_log_ratio())
 
     def count_numbers(self, task: Task) -> int:
         """Return the size of the vector."""
         return self._vectors(task).size
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised vectors, (n, size)."""
+        """Return the noised vectors, (n, size), and the classes beside them, (n,)."""
         record = self._record_arrays(task, data)
         noise, study = stream(entropy, "feature_noise"), is_study(entropy)
-        return {self.column: self._reporter(task).release(*record, noise, study=study)}
+        released = self._reporter(task).release(*record, noise, study=study)
+        parts = released if len(self.columns) > 1 else (released,)
+        return dict(zip(self.columns, parts, strict=True))
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
-        return self._reporter(task).possible(messages[self.column])
+        parts = (messages[name] for name in self.columns)
+        return np.asarray(self._reporter(task).possible(*parts))
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
-        """Return the privacy loss of the vector, that is of the whole record."""
+        """Return the privacy loss of the message, that is of the whole record."""
         pair = self._record_arrays(task, first), self._record_arrays(task, second)
-        return self._reporter(task).log_ratio(*pair, messages[self.column])
+        parts = tuple(np.asarray(messages[name]) for name in self.columns)
+        at = parts if len(parts) > 1 else parts[0]
+        return np.asarray(self._reporter(task).log_ratio(*pair, at))
 
     def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the server's table of the noised vectors."""
-        size = self._vectors(task).size
-        return {self.column: messages[self.column].reshape(-1, size)}
+        size, name = self._vectors(task).size, self.columns[-1]
+        return {name: messages[name].reshape(-1, size)}
 
-    def _reporter(self, task: Task) -> DirectionReporter:
+    def _reporter(self, task: Task) -> Any:
+        """Return what releases a record, and knows the law of what it released."""
         return DirectionReporter.build(self._vectors(task), task.epsilon)
 
     @abstractmethod
@@ -94,7 +103,7 @@ class VectorMessage(Message):
 class Direction(VectorMessage):
     """A client's record as one unit vector, noised by `PrivUnit`."""
 
-    column = "direction"
+    columns: ClassVar[tuple[str, ...]] = ("direction",)
     senders: Senders = EVERYBODY
     name: str = "report"
     stage: str = "privatize"
@@ -222,6 +231,7 @@ class OneOfPayload(Payload):
 class NamedDirection(Direction):
     """A client's record as a class and a unit vector, noised together by `OneOf`."""
 
+    columns: ClassVar[tuple[str, ...]] = ("named", "direction")
     table: str = "named_directions"
     payload: type[Payload] = OneOfPayload
     what: str = "one of the classes and a direction, both noised together"
@@ -236,37 +246,16 @@ class NamedDirection(Direction):
         """Return the task itself, or one of the arm where it names no constants."""
         return replace(nominal_terms_task(base_task, ONE_OF_ARM), mechanism=OneOf.name)
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of class and direction together."""
-        return self._one_of_reporter(task).mechanism.worst_log_ratio()
-
-    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return classes (n,) and the noised directions, (n, size)."""
-        noise, reporter = stream(entropy, "feature_noise"), self._one_of_reporter(task)
-        study = is_study(entropy)
-        named, directions = reporter.release(data.z, data.labels, noise, study=study)
-        return {"named": named, "direction": directions}
-
-    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
-        """Say for each message whether the mechanism can have given it."""
-        answers = messages["named"], messages["direction"]
-        return self._one_of_reporter(task).possible(*answers)
-
-    def log_ratio(
-        self, task: Task, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
-        """Return the privacy loss of the answer, that is of the whole record."""
-        answers: ClassDirection = messages["named"], np.asarray(messages["direction"])
-        pair = (first.z, first.labels), (second.z, second.labels)
-        return self._one_of_reporter(task).log_ratio(*pair, answers)
-
     def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``named_directions``."""
         named = messages["named"].astype(np.int64)
         return {**super().collect(task, messages), "named": named}
 
-    def _one_of_reporter(self, task: Task) -> OneOfReporter:
+    def _reporter(self, task: Task) -> OneOfReporter:
         return OneOfReporter.build(self._vectors(task), len(task.classes), task.epsilon)
+
+    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
+        return data.z, data.labels
 
     def _vectors(self, task: Task) -> Directions:
         return arms.directions_from_params(task.encoding.d, task.params)
@@ -285,7 +274,7 @@ class GradientPayload(Payload):
 class Gradient(VectorMessage):
     """A client's clipped gradient, filled up to a unit vector, by `PrivUnit`."""
 
-    column = "gradient"
+    columns: ClassVar[tuple[str, ...]] = ("gradient",)
     senders: Senders = EVERYBODY
     name: str = "gradient"
     stage: str = "descend"

@@ -1,6 +1,7 @@
 """Stages of `direct` and of its variants: reports, means and scores."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,9 +28,9 @@ def aggregate_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Meta
 
 def aggregate(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
-    reports = context.shards("privatize", "directions")
+    total = sum_reports(context.shards("privatize", "directions"))
     rule = solving_rule(context.params)
-    return {"classifier": decode_reports(reports, context.metadata, rule)}
+    return {"classifier": decode_total(total, context.metadata, rule)}
 
 
 def solving_rule(params: stage.Params) -> directions.MomentRule:
@@ -42,12 +43,10 @@ def solving_rule(params: stage.Params) -> directions.MomentRule:
 
 
 def decode_reports(
-    reports: Iterable[stage.Columns],
-    public: stage.Metadata,
-    rule: directions.MomentRule = directions.solve_weights,
+    reports: Iterable[stage.Columns], public: stage.Metadata
 ) -> stage.Columns:
     """Return table ``classifier`` from shards of ``directions`` and what is public."""
-    return decode_total(sum_reports(reports), public, rule)
+    return decode_total(sum_reports(reports), public)
 
 
 def decode_total(
@@ -67,22 +66,18 @@ def sum_reports(reports: Iterable[stage.Columns]) -> directions.ReportMean:
     return directions.ReportMean.from_shards(shard["direction"] for shard in reports)
 
 
-def score_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
-    """Return the name of the method: the arm."""
-    return {"method": params["direct.arm"]}
+score_metadata = study.stated_metadata(method="direct.arm")
 
 
 def score(context: stage.StageContext) -> stage.Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients, method = study.study_clients(context), context.metadata["method"]
+    clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
-    predictions = predict_places(features, context.rows("aggregate", "classifier"))
-    error = float(np.mean(predictions != truth))
-    rows = study.score_rows(
-        {"majority": majority_error(context, clients), method: error}
+    places = predict_places(features, context.rows("aggregate", "classifier"))
+    errors = {"majority": majority_error(context, clients)}
+    return study.score_places(
+        context, truth, {context.metadata["method"]: places}, errors
     )
-    classes = context.inputs["project"].metadata["classes"]
-    return study.add_class_scores(rows, method, truth, predictions, classes)
 
 
 privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
@@ -174,9 +169,7 @@ def decode_one_of(
 GRADIENT_MESSAGE: Final = messages.Gradient()
 
 
-def descend_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
-    """Return the metadata that all rounds share."""
-    return study_metadata(GRADIENT_MESSAGE, inputs, params)
+descend_metadata = partial(study_metadata, GRADIENT_MESSAGE)
 
 
 def descend(context: stage.StageContext) -> stage.Rows:
@@ -220,26 +213,20 @@ def aggregate_gradients_metadata(
 
 def aggregate_gradients(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row, or one for each class."""
-    reports = context.rows("descend", "gradients")
-    return {"classifier": decode_gradients(reports, context.metadata)}
-
-
-def decode_gradients(reports: stage.Columns, public: stage.Metadata) -> stage.Columns:
-    """Return table ``classifier`` from table ``gradients`` and what is public."""
+    reports, public = context.rows("descend", "gradients"), context.metadata
     start_coef = messages.start_coefficients(public["d"], public["n_classes"])
     gradients = messages.gradients_from_params(
         public["d"], public["params"] | {"coef": start_coef}
     )
-    iterates, rounds = [], np.unique(reports["round"]).tolist()
-    for number in rounds:
+    iterates = []
+    for number in np.unique(reports["round"]).tolist():
         batch = reports["gradient"][reports["round"] == number]
         gradients = directions.gradient_step(
             gradients, batch, public["epsilon"], public["rate"]
         )
         iterates.append(gradients)
-    return classifier_columns(
-        directions.average_iterates(iterates).line(), len(reports["round"])
-    )
+    line = directions.average_iterates(iterates).line()
+    return {"classifier": classifier_columns(line, len(reports["round"]))}
 
 
 score_gradients = score

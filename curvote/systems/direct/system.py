@@ -18,20 +18,18 @@ from pydantic import Field
 
 from curvote.base import validate
 from curvote.base.errors import Problem, UserError
-from curvote.chain import axis, measure, stage, system
+from curvote.chain import axis, stage, system
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.data.lookup import classes, resolve_source
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 from curvote.messages.arms import ARM_PROTOCOLS, MAX_WIDTH
-from curvote.messages.measures import ERRORS, MAJORITY
 from curvote.systems.common import checks, models
 from curvote.systems.common.checks import class_count
 from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    EPSILON_AXES,
+    JUDGED_BY_Z,
     ROLE_PARAMS,
-    SECTIONS,
     client_stage,
+    learning_system,
     release_stage,
     score_stage,
     server_stage,
@@ -40,7 +38,6 @@ from curvote.systems.common.questions import halving_code
 from curvote.systems.common.settings import Shared
 from curvote.systems.common.study import CONFUSION
 from curvote.systems.common.tables import CLASSIFIER, DIRECTIONS, WHITENING
-from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, ONE_OF_ARM
 from curvote.systems.references.messages import ComparisonLabel
 
 # Above, even the strongest signal that u can carry drowns in the noise.
@@ -186,19 +183,6 @@ def joined_arm(arm: str | None) -> str | None:
     return "joint" if arm in ARM_PROTOCOLS else arm
 
 
-def joined_choice(
-    pipeline: axis.PipelineSettings, choice: Choice, d: int, n_classes: int = 2
-) -> Choice:
-    """Return the choice of a rule for reports joined with volunteers."""
-    count = pipeline.clients.public
-    size, _, _ = choice.reason.partition(":")
-    reason = (
-        f"{size}: beside the labels of {count} volunteers, worth N epsilon^2 ="
-        f" {volunteer_worth(count, d, n_classes):,.0f}"
-    )
-    return replace(choice, arm=joined_arm(choice.arm), reason=reason)
-
-
 def check_join(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     """Yield why volunteers' labels cannot be joined with the reports."""
     if not joins_volunteers(pipeline):
@@ -245,10 +229,8 @@ def resolve_choice(pipeline: axis.PipelineSettings) -> list[system.Part]:
 
 def check_choice(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     """Yield why the rule cannot choose, or why it has no say."""
-    try:
-        list(epsilon_choices(pipeline))
-    except UserError as error:
-        yield Problem(str(error), ("protocol",))
+    choices = epsilon_choices(pipeline)
+    yield from checks.refusal(("protocol",), list, choices)
     if pipeline.liars and not is_left_to_rule(pipeline):
         message = (
             f"counts where a rule chooses, and {pipeline.protocol} leaves it nothing;"
@@ -269,29 +251,27 @@ def epsilon_choices(pipeline: axis.PipelineSettings) -> Iterator[tuple[float, Ch
     """Yield (epsilon, choice) if everybody reports once."""
     if not is_left_to_rule(pipeline):
         return
-    n, d = pipeline.clients.train + pipeline.clients.vote, known_width(pipeline)
+    n, d = pipeline.clients.train + pipeline.clients.vote, pipeline.project.size
+    if d is None:
+        dataset, parameters = resolve_source(pipeline.source)
+        d = dataset.width(parameters)
+    if d is None:
+        message = "how many numbers a record has is not known yet; name the arm."
+        raise UserError(message, where=("protocol",))
     joined = joins_volunteers(pipeline)
     by_auto = pipeline.protocol == AUTO_PROTOCOL and not joined
     rule = choose_protocol if by_auto else choose_arm
     n_classes = len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
         choice = rule(n, d, epsilon, pipeline.liars, n_classes)
-        yield (
-            epsilon,
-            joined_choice(pipeline, choice, d, n_classes) if joined else choice,
-        )
-
-
-def known_width(pipeline: axis.PipelineSettings) -> int:
-    """Return d, if it is known before any file is read."""
-    if pipeline.project.size is not None:
-        return int(pipeline.project.size)
-    dataset, parameters = resolve_source(pipeline.source)
-    points = dataset.width(parameters)
-    if points is None:
-        message = "how many numbers a record has is not known yet; name the arm."
-        raise UserError(message, where=("protocol",))
-    return int(points)
+        if joined:
+            size, count = choice.reason.partition(":")[0], pipeline.clients.public
+            reason = (
+                f"{size}: beside the labels of {count} volunteers, worth N epsilon^2 ="
+                f" {volunteer_worth(count, d, n_classes):,.0f}"
+            )
+            choice = replace(choice, arm=joined_arm(choice.arm), reason=reason)
+        yield epsilon, choice
 
 
 def _named_settings(
@@ -344,130 +324,87 @@ class Settings(Shared):
 
 
 TERM_PARAMS = ("direct.arm", "direct.intercept")
-JUDGED_BY_Z = {"project.judge": "rescaled"}  # it learns from z
 
-PRIVATIZE = client_stage(
-    "privatize", f"{_STAGES}:privatize", DIRECTIONS, params=TERM_PARAMS
-)
+PRIVATIZE = client_stage("privatize", _STAGES, DIRECTIONS, params=TERM_PARAMS)
 RELEASE = release_stage(
     PRIVATIZE, "report", ("ingest", "project"), (*TERM_PARAMS, "project.judge")
 )
 AGGREGATE = server_stage(
-    "aggregate",
-    f"{_STAGES}:aggregate",
-    ("privatize",),
-    CLASSIFIER,
-    params=("direct.gate",),
+    "aggregate", _STAGES, ("privatize",), CLASSIFIER, params=("direct.gate",)
 )
 SCORE = score_stage(
     f"{_STAGES}:score",
     ("project", "aggregate"),
-    EPSILON_AXES,
-    ("epsilon", "direct.arm", *ROLE_PARAMS),
+    params=("epsilon", "direct.arm", *ROLE_PARAMS),
     beside=(CONFUSION,),
 )
+# What `direct`, its variants and `sgd` share.
+_DECODED: Final[dict[str, Any]] = {
+    "study_messages": (ComparisonLabel().describe,),
+    "implied_settings": JUDGED_BY_Z,
+    "final_model": models.decoded_model,
+    "production_metrics": models.count_reports,
+}
+ARM_FIELDS: Final[dict[str, Any]] = {
+    "checks": (checks.check_test_clients, check_choice),
+    "resolve_parts": resolve_choice,
+    **_DECODED,
+}
 
-_MEAN = measure.Method(
-    "mean",
-    "direct, mean",
-    "Every client reports one noised direction, label times record; the mean of "
-    "all is the classifier.",
-    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    rank=90,
-)
-_JOINT = measure.Method(
-    "joint",
-    "direct, joint",
-    "The same, but a part of each report tells the second moment, which corrects "
-    "the mean.",
-    measure.Look("#d55e00", "h", width=2.6, size=6.5, above=6),
-    rank=100,
-)
-
-
-SYSTEM = system.System(
-    name="direct",
-    settings=Settings,
-    stages=(*COMMON_STAGES, PRIVATIZE, AGGREGATE, SCORE),
-    production=(*COMMON_STAGES, RELEASE, AGGREGATE),
-    messages=MESSAGES_BY_SYSTEM["direct"],
-    study_messages=(ComparisonLabel().describe,),
-    metrics=ERRORS,
-    methods=(_MEAN, _JOINT, MAJORITY),
+SYSTEM = learning_system(
+    "direct",
+    Settings,
+    (PRIVATIZE, AGGREGATE, SCORE),
+    "mean joint majority",
+    releases=(RELEASE,),
     main=("mean", "joint"),
-    checks=checks.combine_checks(
-        checks.check_test_clients,
-        check_choice,
-        classes=checks.check_many_classes,
-    ),
-    resolve_parts=resolve_choice,
     shorthand=("arm", "intercept"),
-    implied_settings=JUDGED_BY_Z,
-    final_model=models.decoded_model,
-    production_metrics=models.count_reports,
-    sections=SECTIONS,
+    **ARM_FIELDS,
 )
-
 
 # Two rounds: the first whitens the second.
-_PRIVATIZE_FIRST = replace(PRIVATIZE, module=f"{_STAGES}:privatize_first")
-_WHITEN = server_stage("whiten", f"{_STAGES}:whiten", ("privatize",), WHITENING)
 _REFINE = client_stage(
-    "refine", f"{_STAGES}:refine", DIRECTIONS, ("project", "whiten"), params=TERM_PARAMS
+    "refine", _STAGES, DIRECTIONS, ("project", "whiten"), params=TERM_PARAMS
 )
-_RELEASE_SECOND = release_stage(
-    _REFINE, "refinement", ("ingest", "privatize", "whiten")
+_DIRECT_TWO = learning_system(
+    "direct_two",
+    Settings,
+    (
+        replace(PRIVATIZE, module=f"{_STAGES}:privatize_first"),
+        server_stage("whiten", _STAGES, ("privatize",), WHITENING),
+        _REFINE,
+        replace(
+            AGGREGATE,
+            module=f"{_STAGES}:combine",
+            inputs=("privatize", "whiten", "refine"),
+        ),
+        SCORE,
+    ),
+    "two majority",
+    releases=(
+        RELEASE,
+        release_stage(_REFINE, "refinement", ("ingest", "privatize", "whiten")),
+    ),
+    **ARM_FIELDS,
 )
-_COMBINE = replace(
-    AGGREGATE, module=f"{_STAGES}:combine", inputs=("privatize", "whiten", "refine")
-)
-_TWO = measure.Method(
-    "two",
-    "direct, two rounds",
-    "The first clients' reports centre and whiten what the others report.",
-    measure.Look("#d55e00", "8", width=2.6, size=6.5, above=6),
-    rank=110,
-)
-
-_DIRECT_TWO = replace(
-    SYSTEM,
-    name="direct_two",
-    stages=(*COMMON_STAGES, _PRIVATIZE_FIRST, _WHITEN, _REFINE, _COMBINE, SCORE),
-    production=(*COMMON_STAGES, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
-    messages=MESSAGES_BY_SYSTEM["direct_two"],
-    methods=(_TWO, MAJORITY),
-    main=("two",),
-    shorthand=(),
-)
-
 
 # 1-of-K answers, then a mean for each class.
 NAMED_DIRECTIONS: Final = stage.Table(
     "named_directions", {"named": "int64", "direction": stage.VECTOR}, unit="message"
 )
-_PRIVATIZE_ONE_OF = replace(
-    PRIVATIZE, module=f"{_STAGES}:privatize_one_of", tables=(NAMED_DIRECTIONS,)
-)
-_RELEASE_ONE_OF = replace(RELEASE, tables=(NAMED_DIRECTIONS,))
-_COMBINE_ONE_OF = replace(AGGREGATE, module=f"{_STAGES}:combine_one_of")
-_ONE_OF = measure.Method(
-    ONE_OF_ARM,
-    "direct, 1 of K",
-    "Every client names one of the classes and a direction, both noised together; "
-    "their mean for each class is the classifier.",
-    measure.Look("#d55e00", "p", width=2.6, size=6.5, above=6),
-    rank=112,
-)
-
-_DIRECT_ONE_OF = replace(
-    SYSTEM,
-    name="direct_one_of",
-    stages=(*COMMON_STAGES, _PRIVATIZE_ONE_OF, _COMBINE_ONE_OF, SCORE),
-    production=(*COMMON_STAGES, _RELEASE_ONE_OF, _COMBINE_ONE_OF),
-    messages=MESSAGES_BY_SYSTEM["direct_one_of"],
-    methods=(_ONE_OF, MAJORITY),
-    main=(ONE_OF_ARM,),
-    shorthand=(),
+_DIRECT_ONE_OF = learning_system(
+    "direct_one_of",
+    Settings,
+    (
+        replace(
+            PRIVATIZE, module=f"{_STAGES}:privatize_one_of", tables=(NAMED_DIRECTIONS,)
+        ),
+        replace(AGGREGATE, module=f"{_STAGES}:combine_one_of"),
+        SCORE,
+    ),
+    "one_of majority",
+    releases=(replace(RELEASE, tables=(NAMED_DIRECTIONS,)),),
+    **ARM_FIELDS,
 )
 
 
@@ -500,10 +437,7 @@ GRADIENTS: Final = stage.Table(
 
 
 _DESCEND = client_stage(
-    "descend",
-    f"{_STAGES}:descend",
-    GRADIENTS,
-    params=("sgd.clip", "sgd.rate", "sgd.rounds"),
+    "descend", _STAGES, GRADIENTS, params=("sgd.clip", "sgd.rate", "sgd.rounds")
 )
 _AGGREGATE_GRADIENTS = server_stage(
     "aggregate",
@@ -527,33 +461,14 @@ def _check_round_count(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, ("sgd", "rounds"))
 
 
-_SGD_METHOD = measure.Method(
+_SGD = learning_system(
     "sgd",
-    "sgd",
-    "Batch after batch of clients, each once, reports one clipped gradient of the "
-    "logistic loss; the server descends along their means.",
-    measure.Look("#8c6bb1", "v", width=1.3),
-    rank=131,
-)
-
-
-_SGD = system.System(
-    name="sgd",
-    settings=SgdSettings,
-    stages=(*COMMON_STAGES, _DESCEND, _AGGREGATE_GRADIENTS, _SCORE_GRADIENTS),
-    messages=MESSAGES_BY_SYSTEM["sgd"],
-    study_messages=(ComparisonLabel().describe,),
-    metrics=ERRORS,
-    methods=(_SGD_METHOD, MAJORITY),
-    main=("sgd",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, _check_round_count, classes=checks.check_many_classes
-    ),
+    SgdSettings,
+    (_DESCEND, _AGGREGATE_GRADIENTS, _SCORE_GRADIENTS),
+    "sgd majority",
+    checks=(checks.check_test_clients, _check_round_count),
     shorthand=("rounds", "rate", "clip"),
-    implied_settings=JUDGED_BY_Z,
-    final_model=models.decoded_model,
-    production_metrics=models.count_reports,
-    sections=SECTIONS,
+    **_DECODED,
 )
 
 SYSTEMS: Final = (SYSTEM, _DIRECT_TWO, _DIRECT_ONE_OF, _SGD)

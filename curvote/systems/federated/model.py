@@ -40,15 +40,12 @@ class ServersClassifier(ClassifierMixin, BaseEstimator):
         """Return the label by each row's server; refuse an unknown server."""
         table = select_columns(X, self.columns)
         servers = table[SERVER_COLUMN].to_numpy()
-        self._check_servers(servers)
+        last = len(self.servers) - 1
+        unknown = servers[~np.isin(servers, range(last + 1))]
+        if len(unknown):
+            raise UserError(f"server is {unknown[0]}; it must be from 0 to {last}.")
         labels = np.empty(len(table), dtype=self.classes_.dtype)
         for number in np.unique(servers).astype(int):
             rows = servers == number
             labels[rows] = self.servers[number].predict(table[rows])
         return labels
-
-    def _check_servers(self, servers: NDArray[Any]) -> None:
-        last = len(self.servers) - 1
-        unknown = servers[~np.isin(servers, range(last + 1))]
-        if len(unknown):
-            raise UserError(f"server is {unknown[0]}; it must be from 0 to {last}.")

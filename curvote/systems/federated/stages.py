@@ -94,7 +94,12 @@ def accept_offers(
     usual_length = _usual_log_length(answers)
     for server, offer in answers.items():
         if isinstance(offer, Offer) and offer is not own_offer:
-            answers[server] = _length_problem(offer, usual_length) or offer
+            excess = _log_length(offer) - usual_length
+            if not offer.length:
+                answers[server] = "is zero"
+            elif abs(excess) > math.log(MAX_LENGTH_RATIO):
+                side = "over 1000 times" if excess > 0 else "below a thousandth of"
+                answers[server] = f"is {side} the median length"
     usual_length = _usual_log_length(answers)
     accepted = []
     for server, answer in answers.items():
@@ -103,7 +108,10 @@ def accept_offers(
         elif answer is own_offer:
             accepted.append(answer)
         else:
-            accepted.append(_shorten_offer(answer, usual_length))
+            excess = _log_length(answer) - usual_length - math.log(MAX_WEIGHT_RATIO)
+            factor = math.exp(-max(excess, 0.0))
+            shorter = factor * answer.coef, factor * answer.intercept
+            accepted.append(replace(answer, coef=shorter[0], intercept=shorter[1]))
     return sorted(accepted, key=lambda offer: offer.server), dropped
 
 
@@ -144,26 +152,6 @@ def _usual_log_length(answers: Mapping[int, Offer | str]) -> float:
     """Return the median of the lengths' logarithms."""
     offers = (offer for offer in answers.values() if isinstance(offer, Offer))
     return float(np.median([_log_length(offer) for offer in offers]))
-
-
-def _length_problem(offer: Offer, usual: float) -> str:
-    """Return why an offer's length rules it out, or an empty text."""
-    excess = _log_length(offer) - usual
-    if not offer.length:
-        return "is zero"
-    if abs(excess) <= math.log(MAX_LENGTH_RATIO):
-        return ""
-    side = "over 1000 times" if excess > 0 else "below a thousandth of"
-    return f"is {side} the median length"
-
-
-def _shorten_offer(offer: Offer, usual: float) -> Offer:
-    """Return the same classifier, cut to the longest length that counts."""
-    excess = _log_length(offer) - usual - math.log(MAX_WEIGHT_RATIO)
-    if excess <= 0:
-        return offer
-    factor = math.exp(-excess)
-    return replace(offer, coef=factor * offer.coef, intercept=factor * offer.intercept)
 
 
 OfferMessage = dict[str, Any]
@@ -340,10 +328,10 @@ def reevaluate(context: StageContext) -> Rows:
     return {"votes": counts | {"learner": offers["sender"][offers["accepted"]]}}
 
 
-def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the rule that turns utilities into weights."""
-    cutoff = {"aggregate.cutoff": params["federation.cutoff"]}
-    return stages.aggregate_metadata(inputs, {**params, **cutoff})
+# The rule that turns utilities into weights, with a cutoff of its own.
+combine_metadata = study.stated_metadata(
+    **stages.RULE_SETTINGS | {"cutoff": "federation.cutoff"}
+)
 
 
 def combine(context: StageContext) -> Rows:

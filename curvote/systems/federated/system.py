@@ -10,21 +10,21 @@ from pydantic import Field
 
 from curvote.base.errors import Problem
 from curvote.chain.axis import EPSILON, REPLICATE, Index, PipelineSettings
-from curvote.chain.measure import Look, Method
 from curvote.chain.settings import Strict
 from curvote.chain.stage import TEXT, VECTOR, Stage, Table
-from curvote.chain.system import System, View
+from curvote.chain.system import View
 from curvote.data import lookup
-from curvote.messages.measures import ERRORS, LEARNER
+from curvote.messages.measures import LEARNER
 from curvote.systems.common import checks, declarations
 from curvote.systems.common.models import average_ensemble, linear_model
 from curvote.systems.common.settings import Aggregate, Privatize, Taught
 from curvote.systems.common.tables import VOTES
-from curvote.systems.federated.messages import MESSAGES
 from curvote.systems.mrma import system
 
 if TYPE_CHECKING:
     from curvote.systems.federated.model import ServersClassifier
+
+_STAGES = "curvote.systems.federated.stages"
 
 
 class Federation(Strict):
@@ -91,7 +91,7 @@ def _for_every_server(stage: Stage) -> Stage:
 
 _EVALUATE = declarations.client_stage(
     "evaluate",
-    "curvote.systems.federated.stages:evaluate",
+    _STAGES,
     VOTES,
     ("project", "train"),
     axes=system.CELL_AXES,
@@ -99,7 +99,7 @@ _EVALUATE = declarations.client_stage(
 )
 _EXCHANGE = declarations.server_stage(
     "exchange",
-    "curvote.systems.federated.stages:exchange",
+    _STAGES,
     ("train", "aggregate"),
     _OFFERS,
     axes=system.CELL_AXES,
@@ -110,12 +110,12 @@ _AGGREGATE = _for_every_server(system.AGGREGATE)
 _COMBINE = replace(
     _AGGREGATE,
     name="combine",
-    module="curvote.systems.federated.stages:combine",
+    module=f"{_STAGES}:combine",
     inputs=("reevaluate",),
     params=(*_AGGREGATE.params, "federation.split", "federation.cutoff"),
 )
 _SCORE = declarations.score_stage(
-    "curvote.systems.federated.stages:score",
+    f"{_STAGES}:score",
     ("project", "aggregate", "exchange", "combine"),
     system.CELL_AXES,
     ("project.judge", *declarations.ROLE_PARAMS, "servers"),
@@ -147,25 +147,11 @@ def _dropped_servers(views: Sequence[View]) -> list[str]:
     return [f"server {k} was dropped: {reason}" for k, reason in sorted(pairs)]
 
 
-_FEDERATED = Method(
+SYSTEM = declarations.learning_system(
     "federated",
-    "federated",
-    "The classifiers of all servers, reversed and averaged by what each server's "
-    "own clients say of them.",
-    Look("#7f52a3", "H", width=2.2, size=6, above=6),
-    rank=50,
-)
-
-
-SYSTEM = System(
-    name="federated",
-    settings=Settings,
-    stages=(
-        *declarations.COMMON_STAGES,
-        replace(
-            _for_every_server(system.PRIVATIZE),
-            module="curvote.systems.federated.stages:privatize",
-        ),
+    Settings,
+    (
+        replace(_for_every_server(system.PRIVATIZE), module=f"{_STAGES}:privatize"),
         _for_every_server(system.TRAIN),
         _EVALUATE,
         _AGGREGATE,
@@ -173,19 +159,18 @@ SYSTEM = System(
         replace(
             _EVALUATE,
             name="reevaluate",
-            module="curvote.systems.federated.stages:reevaluate",
+            module=f"{_STAGES}:reevaluate",
             inputs=("project", "exchange"),
         ),
         _COMBINE,
         _SCORE,
     ),
+    "mrma federated",
     axes=(EPSILON, LEARNER),
     index=(REPLICATE, Index("server", server_count)),
-    messages=MESSAGES,
-    metrics=ERRORS,
-    methods=(system.MRMA_METHOD, _FEDERATED),
     main=("federated",),
-    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_federation),
+    checks=(*checks.LEARNING_CHECKS, _check_federation),
+    classes=checks.check_two_classes,
     final_model=servers_model,
     notes=_dropped_servers,
     sections=(declarations.NONE_PASSED, declarations.UTILITIES, *declarations.SECTIONS),

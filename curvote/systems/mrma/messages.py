@@ -164,10 +164,6 @@ class Vote(Message):
     mechanism = BinaryRR.name
     detail = "each judges one classifier, once, with the whole budget"
 
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
-        """Return the mechanism of the bit: nothing is left to the configuration."""
-        return {"mechanism": BinaryRR.name}
-
     def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the base task with the weak classifiers up for a vote."""
         candidates = Candidates(*lines_of_variant(read("train", "weak"), "weak"))
@@ -205,8 +201,12 @@ class Vote(Message):
     ) -> Array:
         """Return the privacy loss of the bit; the candidate is the server's choice."""
         bits = np.where(messages["positive"], 1.0, -1.0)
-        truths = self._correctness(task, first), self._correctness(task, second)
-        return BinaryRR(epsilon=task.epsilon).log_ratio(truths[0], truths[1], bits)
+        ours, theirs = (
+            decision_sign(_candidate_decisions(task, data))
+            * self._right_answers(task, data)
+            for data in (first, second)
+        )
+        return BinaryRR(epsilon=task.epsilon).log_ratio(ours, theirs, bits)
 
     def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``votes``: counts for each candidate."""
@@ -220,11 +220,6 @@ class Vote(Message):
         """Return the right answer (n,) of each client to its candidate's question."""
         code = self.questions(len(task.classes))
         return answer_questions(code, np.asarray(data.candidate), data.labels)
-
-    def _correctness(self, task: Task, data: ClientData) -> Array:
-        """Return +1 where the candidate is right for the client, else -1."""
-        predictions = decision_sign(_candidate_decisions(task, data))
-        return np.where(predictions == self._right_answers(task, data), 1.0, -1.0)
 
 
 def _task_candidates(task: Task) -> Candidates:
@@ -333,4 +328,5 @@ MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
     "mrma_classes": {"report": ClassReport(), "vote": ClassVote()},
     "votes": {"vote": DirectionVote()},
     "drift": {"report": Report()},
+    "auto": {},  # its choice sends its own
 }

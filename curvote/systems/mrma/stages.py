@@ -1,7 +1,7 @@
 """Stages of MRMA and of the systems that share its votes."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from curvote.base import validate
-from curvote.base.classes import class_indices
+from curvote.base.classes import class_indices, class_signs
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.learning.directions import ReportMean, one_round_classifier
 from curvote.learning.votes import (
-    average_classifiers,
     averaging_weights,
     draw_subsets,
     estimate_utility,
@@ -28,14 +27,15 @@ from curvote.mechanisms.laplace import Laplace, draw_noise_sums
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY
-from curvote.systems.common import questions, study
-from curvote.systems.common.models import (
-    combined_predictions,
-    signed_weights,
-    weak_columns,
-)
+from curvote.systems.common import models, questions, study
 from curvote.systems.common.tables import REPORT_VARIANTS, Array, lines_of_variant
-from curvote.systems.mrma.messages import DirectionVote, Report, Vote
+from curvote.systems.mrma.messages import (
+    ClassReport,
+    ClassVote,
+    DirectionVote,
+    Report,
+    Vote,
+)
 from curvote.systems.mrma.privunit.messages import TrainingDirection
 from curvote.systems.references.stages import majority_error
 
@@ -162,24 +162,50 @@ def report_stage(
 
 
 privatize_metadata, privatize = report_stage(Report())
-
-
+privatize_classes_metadata, privatize_classes = report_stage(ClassReport())
 evaluate_metadata, evaluate = study.draw_stage(Vote())
+evaluate_classes_metadata, evaluate_classes = study.draw_stage(ClassVote())
+
+train_classes_metadata = models.train_metadata
 
 
-RULE_KEYS = ("cutoff", "when_none_pass", "weights")
+def train_classes_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+    """Yield the table ``weak`` of each repetition; (coef, intercept) have length 1."""
+    for weak in models.learn_repetitions(many, "class_reports", ("arm", "question")):
+        line = np.column_stack([weak["coef"], weak["intercept"]])
+        length = np.linalg.norm(line, axis=1)
+        line /= np.where(length > 0, length, 1)[:, None]
+        yield {"weak": weak | {"coef": line[:, :-1], "intercept": line[:, -1]}}
 
 
-def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the rule that turns utilities into weights."""
-    return {name: params[f"aggregate.{name}"] for name in RULE_KEYS}
+# The rule that turns utilities into weights.
+RULE_SETTINGS: Final = {
+    name: f"aggregate.{name}" for name in ("cutoff", "when_none_pass", "weights")
+}
+aggregate_metadata = study.stated_metadata(**RULE_SETTINGS)
 
 
 def aggregate(context: StageContext) -> Rows:
-    """Return the table ``ensemble``: one row for each weak classifier."""
+    """Return the table ``ensemble``: one row for each weak classifier.
+
+    Weights sum to 1 among those that answer one question: where the stage reads the
+    classes there may be several.
+    """
     epsilon = context.inputs["evaluate"].metadata["epsilon"]
-    votes = context.rows("evaluate", "votes")
-    return {"ensemble": ensemble_columns(votes, epsilon, context.metadata)}
+    votes, n_questions = context.rows("evaluate", "votes"), 1
+    if "project" in context.inputs:
+        n_classes = len(context.inputs["project"].metadata["classes"])
+        n_questions = len(questions.one_against_rest_code(n_classes))
+    ensembles = [
+        ensemble_columns(columns, epsilon, context.metadata)
+        for columns in questions.split_questions(votes, n_questions)
+    ]
+    return {
+        "ensemble": {
+            name: questions.interleave_questions([part[name] for part in ensembles])
+            for name in ensembles[0]
+        }
+    }
 
 
 def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
@@ -192,7 +218,7 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     positive, n = votes["positive"][has_votes], votes["n"][has_votes]
     utility = estimate_utility(positive, n, keep)
     flipped = reversal_mask(positive, n)
-    rule_values = [rule[name] for name in RULE_KEYS]
+    rule_values = [rule[name] for name in RULE_SETTINGS]
     best_side = reversed_utility(utility.value, flipped)
     mrma, none_mrma = averaging_weights(best_side, *rule_values)
     ma, none_ma = averaging_weights(utility.value, *rule_values)
@@ -221,6 +247,117 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     return columns
 
 
+# Utilities of equal vote counts differ by rounding errors, others by far more.
+TIE_TOLERANCE = 1e-9
+# Features (n, d) of the tested clients, and the places (n,) of their classes.
+TestData = tuple[Array, IntArray]
+
+
+score_metadata = study.stated_metadata(definitions="report.definitions")
+
+
+def score(context: StageContext) -> Rows:
+    """Return the table ``scores``: a row a method; of K > 2 classes also recalls."""
+    judge = context.params["project.judge"]
+    test = study.study_clients(context).features_and_places(judge, "test")
+    classes = context.inputs["project"].metadata["classes"]
+    code = questions.one_against_rest_code(len(classes))
+    weak = context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
+    single = mean_errors(code, test, weak, ensemble)
+    averaged = ensemble_errors(code, test, weak, ensemble)
+    # In the order that rows of either have always had.
+    errors = single | averaged if len(code) == 1 else averaged | single
+    errors |= pooled_errors(code, test, weak)
+    if context.params["report.definitions"] == "published":
+        cutoff = context.inputs["aggregate"].metadata["cutoff"]
+        errors |= published_errors(test, weak, ensemble, cutoff)
+    rows = study.score_rows(errors, none_passed_flags(ensemble))
+    lines = lines_of_variant(weak, "weak")
+    weights = models.signed_weights(ensemble)
+    predictions = models.combined_predictions(code, test[0], lines, weights)
+    return study.add_class_scores(rows, "mrma", test[1], predictions, classes)
+
+
+score_classes = score
+
+
+def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
+    """Return whether no classifier passed the cutoff, with and without reversal."""
+    names = {"mrma": "none_passed", "ma": "none_passed_ma"}
+    return {method: bool(ensemble[name].all()) for method, name in names.items()}
+
+
+def mean_errors(
+    code: Array, test: TestData, weak: Columns, ensemble: Columns
+) -> dict[str, float]:
+    """Return the mean errors ``weak`` and ``mr``: before and after reversal.
+
+    A rule has one classifier for each question of the ``code``.
+    """
+    coef, intercept = lines_of_variant(weak, "weak")
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    rules = np.split(np.arange(len(signs)), len(signs) // len(code))
+    weights_by_method = {"weak": np.ones(len(signs)), "mr": signs}
+    return {
+        name: float(
+            np.mean(
+                [
+                    models.combined_error(code, test, (coef[r], intercept[r]), w[r])
+                    for r in rules
+                ]
+            )
+        )
+        for name, w in weights_by_method.items()
+    }
+
+
+def ensemble_errors(
+    code: Array, test: TestData, weak: Columns, ensemble: Columns
+) -> dict[str, float]:
+    """Return the error of each method that averages the weak classifiers."""
+    weights_by_method = {
+        "ma": ensemble["weight_ma"],
+        "mrma": models.signed_weights(ensemble),
+        "best_single": best_weights(ensemble, len(code)),
+    }
+    lines = lines_of_variant(weak, "weak")
+    return {
+        name: models.combined_error(code, test, lines, weights)
+        for name, weights in weights_by_method.items()
+    }
+
+
+def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float]:
+    """Return the error of each method that learns from all reports."""
+    lines, every = lines_of_variant(weak, "pooled"), lines_of_variant(weak, "all_data")
+    votes = decision_sign(test[0] @ lines[0].T + lines[1])
+    by_question = votes.reshape(len(votes), -1, len(code)).sum(axis=1)
+    elected = (by_question @ code).argmax(axis=1)
+    equal = [np.ones(len(coef)) for coef, _ in (lines, every)]
+    return {
+        "voting": float(np.mean(elected != test[1])),
+        "averaging": models.combined_error(code, test, lines, equal[0]),
+        "all_data": models.combined_error(code, test, every, equal[1]),
+    }
+
+
+def published_errors(
+    test: TestData, weak: Columns, ensemble: Columns, cutoff: float
+) -> dict[str, float]:
+    """Return the errors of the methods that MRMA's tables define in another way."""
+    clients = study.TestClients(test[0], class_signs(test[1]))
+    decisions = clients.decisions(*lines_of_variant(weak, "weak"))
+    signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
+    votes = decision_sign(clients.decisions(*lines_of_variant(weak, "pooled")))
+    return {
+        "weak": published_weak_error(ensemble["utility"]),
+        "mr": published_mr_error(clients.error(signed_decisions), utility, cutoff),
+        "voting": published_voting_error(votes, clients.labels),
+    }
+
+
 def published_weak_error(utility: Array) -> float:
     """Return 1 minus the mean of the clipped estimated utilities [B]."""
     return float(1 - np.clip(utility, 0, 1).mean())
@@ -240,107 +377,19 @@ def published_voting_error(signs: Array, labels: Array) -> float:
     return float(np.mean(np.sign(signs.sum(axis=1)) != labels))
 
 
-# Utilities of equal vote counts differ by rounding errors, others by far more.
-TIE_TOLERANCE = 1e-9
-
-
-def score_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the definitions of the methods."""
-    return {"definitions": params["report.definitions"]}
-
-
-def score(context: StageContext) -> Rows:
-    """Return the table ``scores``: one row for each method."""
-    test = _judged_clients(context, study.study_clients(context))
-    weak = context.rows("train", "weak")
-    ensemble = context.rows("aggregate", "ensemble")
-    errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
-    errors |= pooled_errors(test, weak)
-    if context.metadata["definitions"] == "published":
-        cutoff = context.inputs["aggregate"].metadata["cutoff"]
-        errors |= published_errors(test, weak, ensemble, cutoff)
-    return study.score_rows(errors, none_passed_flags(ensemble))
-
-
-def _judged_clients(
-    context: StageContext, clients: study.StudyClients
-) -> study.TestClients:
-    judge = context.params["project.judge"]
-    return study.TestClients(*clients.features_and_signs(judge, "test"))
-
-
-def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
-    """Return whether no classifier passed the cutoff, with and without reversal."""
-    return {"mrma": ensemble["none_passed"][0], "ma": ensemble["none_passed_ma"][0]}
-
-
-def mean_errors(
-    test: study.TestClients, weak: Columns, ensemble: Columns
-) -> dict[str, float]:
-    """Return the mean errors ``weak`` and ``mr``: before and after reversal."""
-    decisions = test.decisions(*lines_of_variant(weak, "weak"))
-    signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
-    return {
-        "weak": float(test.error(decisions).mean()),
-        "mr": float(test.error(signed_decisions).mean()),
-    }
-
-
-def ensemble_errors(
-    test: study.TestClients, weak: Columns, ensemble: Columns
-) -> dict[str, float]:
-    """Return the error of each method that averages the weak classifiers."""
-    signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    weights_by_method = {
-        "ma": ensemble["weight_ma"],
-        "mrma": signed_weights(ensemble),
-        "best_single": signs * best_single_weights(ensemble),
-    }
-    lines = lines_of_variant(weak, "weak")
-    return {
-        name: _line_error(test, average_classifiers(*lines, w))
-        for name, w in weights_by_method.items()
-    }
-
-
-def pooled_errors(test: study.TestClients, weak: Columns) -> dict[str, float]:
-    """Return the error of each method that learns from all reports."""
-    lines, every = lines_of_variant(weak, "pooled"), lines_of_variant(weak, "all_data")
-    equal = np.full(len(lines[0]), 1 / len(lines[0]))
-    vote_sums = decision_sign(test.decisions(*lines)).sum(axis=1)
-    return {
-        "voting": float(test.error(vote_sums[:, None])[0]),
-        "averaging": _line_error(test, average_classifiers(*lines, equal)),
-        "all_data": _line_error(test, average_classifiers(*every, np.ones(1))),
-    }
-
-
-def _line_error(test: study.TestClients, line: tuple[Array, float]) -> float:
-    decision = test.decisions(line[0], np.atleast_1d(line[1]))
-    return float(test.error(decision)[0])
-
-
-def published_errors(
-    test: study.TestClients, weak: Columns, ensemble: Columns, cutoff: float
-) -> dict[str, float]:
-    """Return the errors of the methods that MRMA's tables define in another way."""
-    decisions = test.decisions(*lines_of_variant(weak, "weak"))
-    signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
-    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
-    votes = decision_sign(test.decisions(*lines_of_variant(weak, "pooled")))
-    return {
-        "weak": published_weak_error(ensemble["utility"]),
-        "mr": published_mr_error(test.error(signed_decisions), utility, cutoff),
-        "voting": published_voting_error(votes, test.labels),
-    }
-
-
 def best_single_weights(ensemble: Columns) -> Array:
     """Return weight 1 for the first classifier of highest utility."""
     utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
     weights = np.zeros(len(utility))
     weights[np.argmax(utility > utility.max() - TIE_TOLERANCE)] = 1
     return weights
+
+
+def best_weights(ensemble: Columns, n_questions: int) -> Array:
+    """Return the signed weights of the best classifier for each question."""
+    by_question = questions.split_questions(ensemble, n_questions)
+    best = questions.interleave_questions([*map(best_single_weights, by_question)])
+    return np.asarray(np.where(ensemble["reversed"], -1.0, 1.0) * best)
 
 
 def baseline_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -399,15 +448,16 @@ def average_directions(context: StageContext) -> Rows:
         for sample in reports[rows]
     ]
     coef, intercept = zip(*lines, strict=True)
-    return {"weak": weak_columns(np.array(coef), np.array(intercept), size)}
+    return {"weak": models.weak_columns(np.array(coef), np.array(intercept), size)}
 
 
 def score_privunit(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
     clients = study.study_clients(context)
-    test = _judged_clients(context, clients)
+    test = clients.features_and_places(context.params["project.judge"], "test")
+    code = questions.one_against_rest_code(2)
     tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
-    errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
+    errors = mean_errors(code, test, *tables) | ensemble_errors(code, test, *tables)
     errors["majority"] = majority_error(context, clients)
     return study.score_rows(errors, none_passed_flags(tables[1]))
 
@@ -433,13 +483,11 @@ def draw_directions(context: StageContext) -> Rows:
     shape = count, context.metadata["d"] + 1
     w = context.generator("draw").standard_normal(shape)
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    return {"weak": weak_columns(w[:, 1:], context.metadata["intercept"] * w[:, 0], 0)}
+    intercept = context.metadata["intercept"] * w[:, 0]
+    return {"weak": models.weak_columns(w[:, 1:], intercept, 0)}
 
 
 evaluate_directions_metadata, evaluate_directions = study.draw_stage(DirectionVote())
-
-
-aggregate_votes = aggregate
 
 
 # No direction is good by itself: a higher cutoff would throw away what its sum needs.
@@ -451,6 +499,9 @@ def aggregate_votes_metadata(inputs: Inputs, params: Params) -> Metadata:
     return dict(DIRECTION_RULE)
 
 
+aggregate_votes = aggregate
+
+
 def score_votes(context: StageContext) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
     clients = study.study_clients(context)
@@ -459,23 +510,18 @@ def score_votes(context: StageContext) -> Rows:
     classes = context.inputs["project"].metadata["classes"]
     code = questions.halving_code(len(classes))
     lines = lines_of_variant(context.rows("train", "weak"), "weak")
+    weights_by_method = {
+        "votes": models.signed_weights(ensemble),
+        "best_single": best_weights(ensemble, len(code)),
+    }
     predictions = {
-        method: combined_predictions(code, features, lines, weights)
-        for method, weights in direction_weights(ensemble, len(code)).items()
+        method: models.combined_predictions(code, features, lines, weights)
+        for method, weights in weights_by_method.items()
     }
     errors = {m: float(np.mean(places != truth)) for m, places in predictions.items()}
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
-
-
-def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
-    """Return the weight of each direction by method."""
-    signs = np.where(ensemble["reversed"], -1.0, 1.0)
-    by_split = questions.split_questions(ensemble, n_splits)
-    best = [best_single_weights(rows) for rows in by_split]
-    best_weights = questions.interleave_questions(best)
-    return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}
 
 
 WIDTH = 0.1

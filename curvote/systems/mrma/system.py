@@ -10,10 +10,10 @@ from pydantic import Field
 from curvote.base.errors import Problem
 from curvote.chain import axis, measure, stage, system
 from curvote.chain.settings import Strict, WholeNumber
-from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, MAJORITY
+from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, methods_named
 from curvote.systems.common import checks, models
 from curvote.systems.common.declarations import (
-    COMMON_STAGES,
+    JUDGED_BY_Z,
     LEARNERS,
     MECHANISMS,
     NONE_PASSED,
@@ -21,6 +21,7 @@ from curvote.systems.common.declarations import (
     SECTIONS,
     UTILITIES,
     client_stage,
+    learning_system,
     release_stage,
     score_stage,
     server_stage,
@@ -29,12 +30,12 @@ from curvote.systems.common.questions import halving_code
 from curvote.systems.common.settings import Aggregate, Privatize, Shared, Taught
 from curvote.systems.common.study import CONFUSION
 from curvote.systems.common.tables import ENSEMBLE, REPORTS, VOTES, WEAK
-from curvote.systems.direct.system import JUDGED_BY_Z, Direct
-from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, Pooled
+from curvote.systems.direct import system as direct
+from curvote.systems.direct.system import Direct
+from curvote.systems.mrma.messages import Pooled
 from curvote.systems.references.messages import ComparisonLabel
 
 _STAGES: Final = "curvote.systems.mrma.stages"
-_CLASS_STAGES: Final = "curvote.systems.mrma.class_stages"
 
 
 class Histogram(Strict):
@@ -59,93 +60,6 @@ class Settings(Taught):
     as_published: bool = False
 
 
-WEAK_METHOD: Final = measure.Method(
-    "weak",
-    "weak",
-    "Mean error of the weak classifiers as they were trained.",
-    measure.Look("#838b94", "v", size=5),
-    rank=10,
-    short_phrase="one weak classifier",
-)
-REVERSED_METHOD: Final = measure.Method(
-    "mr",
-    "MR",
-    "Mean error of the weak classifiers after reversal.",
-    measure.Look("#0072b2", "s"),
-    rank=20,
-)
-AVERAGED_METHOD: Final = measure.Method(
-    "ma",
-    "MA",
-    "The weighted average of MRMA, but nothing is reversed.",
-    measure.Look("#e69f00", "D", size=4),
-    rank=30,
-)
-MRMA_METHOD: Final = measure.Method(
-    "mrma",
-    "MRMA",
-    "Weak classifiers that do worse than a coin are reversed; those whose "
-    "estimated utility then passes the cutoff are averaged, the better ones with "
-    "more weight.",
-    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    rank=40,
-)
-BEST_SINGLE_METHOD: Final = measure.Method(
-    "best_single",
-    "best single",
-    "The one reversed classifier of highest estimated utility.",
-    measure.Look("#cc79a7", "^", size=5),
-    rank=80,
-)
-VOTING_METHOD: Final = measure.Method(
-    "voting",
-    "voting",
-    "Majority vote of classifiers trained on equal parts of all clients' reports.",
-    measure.Look("#8a6a4a", "d", "--", size=4.5),
-    rank=130,
-    study_only=True,
-)
-AVERAGING_METHOD: Final = measure.Method(
-    "averaging",
-    "averaging",
-    "Plain mean of the same classifiers.",
-    measure.Look("#56b4e9", "X", "--", size=5),
-    rank=140,
-    study_only=True,
-)
-ALL_DATA_METHOD: Final = measure.Method(
-    "all_data",
-    "all data",
-    "One classifier trained on noised reports of all clients, voters included.",
-    measure.Look("#009e73", "P", "--", size=5.2),
-    rank=150,
-    study_only=True,
-)
-HISTOGRAM_METHOD: Final = measure.Method(
-    "histogram",
-    "histogram",
-    "The class that is larger in a record's cell of a coarse grid; every client "
-    "sends a noised number for each cell.",
-    measure.Look("#a39a2e", "", ":", width=1.2),
-    rank=180,
-    study_only=True,
-)
-ENSEMBLE_METHODS: Final = (
-    WEAK_METHOD,
-    REVERSED_METHOD,
-    AVERAGED_METHOD,
-    MRMA_METHOD,
-    BEST_SINGLE_METHOD,
-)
-ALL_METHODS: Final = (
-    *ENSEMBLE_METHODS,
-    VOTING_METHOD,
-    AVERAGING_METHOD,
-    ALL_DATA_METHOD,
-    HISTOGRAM_METHOD,
-)
-
-
 CELL_AXES = ("epsilon", "learner")
 REPORT_PARAMS = tuple(
     f"privatize.{key}" for key in ("mechanism", "params", "label_share")
@@ -158,11 +72,7 @@ RULE_PARAMS = tuple(
 )
 
 PRIVATIZE = client_stage(
-    "privatize",
-    f"{_STAGES}:privatize",
-    REPORTS,
-    params=REPORT_PARAMS,
-    plugins=(MECHANISMS,),
+    "privatize", _STAGES, REPORTS, params=REPORT_PARAMS, plugins=(MECHANISMS,)
 )
 TRAIN = server_stage(
     "train",
@@ -175,7 +85,7 @@ TRAIN = server_stage(
 )
 EVALUATE = client_stage(
     "evaluate",
-    f"{_STAGES}:evaluate",
+    _STAGES,
     VOTES,
     ("project", "train"),
     axes=CELL_AXES,
@@ -183,7 +93,7 @@ EVALUATE = client_stage(
 )
 AGGREGATE = server_stage(
     "aggregate",
-    f"{_STAGES}:aggregate",
+    _STAGES,
     ("evaluate",),
     ENSEMBLE,
     axes=CELL_AXES,
@@ -200,14 +110,10 @@ BASELINE = score_stage(
     ("project",),
     params=("epsilon", "histogram.bins", "published.histogram", *ROLE_PARAMS),
 )
-STAGES = (*COMMON_STAGES, PRIVATIZE, TRAIN, EVALUATE, AGGREGATE, SCORE, BASELINE)
-
 RELEASE = release_stage(
     PRIVATIZE, "report", ("ingest", "project"), ("project.judge", *REPORT_PARAMS)
 )
 RELEASE_VOTES = release_stage(EVALUATE, "vote", ("ingest", "privatize", "train"))
-# No baseline and no score: what only a study could draw or know is not asked for.
-PRODUCTION = (*COMMON_STAGES, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
 
 
 def describe_histogram(
@@ -232,27 +138,39 @@ def _histogram_notes(views: Sequence[system.View]) -> Iterator[str]:
                 yield f"histogram: {reason}"
 
 
-SYSTEM = system.System(
-    name="mrma",
-    settings=Settings,
-    stages=STAGES,
-    production=PRODUCTION,
-    axes=(axis.EPSILON, LEARNER),
-    messages=MESSAGES_BY_SYSTEM["mrma"],
-    study_messages=(Pooled().describe, ComparisonLabel().describe, describe_histogram),
-    metrics=ERRORS,
-    methods=(*ALL_METHODS, MAJORITY),
-    main=("mrma",),
-    checks=checks.combine_checks(
-        *checks.LEARNING_CHECKS, classes=checks.check_mrma_classes
+# What MRMA's systems keep, know and ask of votes.
+VOTED: Final[dict[str, Any]] = {
+    "final_model": models.ensemble_model,
+    "production_metrics": models.vote_outcome,
+    "needs_new_round": models.votes_declined,
+}
+_MRMA_FIELDS: Final[dict[str, Any]] = {
+    "axes": (axis.EPSILON, LEARNER),
+    "study_messages": (
+        Pooled().describe,
+        ComparisonLabel().describe,
+        describe_histogram,
     ),
+    "main": ("mrma",),
+    "checks": checks.LEARNING_CHECKS,
+    "classes": checks.check_mrma_classes,
+    "normalize": checks.expand_published,
+    "notes": _histogram_notes,
+    "sections": (NONE_PASSED, UTILITIES, *SECTIONS),
+    **VOTED,
+}
+ENSEMBLE_METHODS = "weak mr ma mrma best_single"
+_ALL_METHODS = f"{ENSEMBLE_METHODS} voting averaging all_data histogram majority"
+
+SYSTEM = learning_system(
+    "mrma",
+    Settings,
+    (PRIVATIZE, TRAIN, EVALUATE, AGGREGATE, SCORE, BASELINE),
+    _ALL_METHODS,
+    # No baseline and no score: what only a study could draw or know is not asked for.
+    releases=(RELEASE, RELEASE_VOTES),
     resolve_parts=checks.resolve_classes,
-    normalize=checks.expand_published,
-    final_model=models.ensemble_model,
-    production_metrics=models.vote_outcome,
-    needs_new_round=models.votes_declined,
-    notes=_histogram_notes,
-    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
+    **_MRMA_FIELDS,
 )
 
 
@@ -260,46 +178,26 @@ SYSTEM = system.System(
 CLASS_REPORTS: Final = stage.Table(
     "class_reports", {**REPORTS.columns, "question": "int64"}, unit="message"
 )
-
-
-_PRIVATIZE_CLASSES = replace(
-    PRIVATIZE, module=f"{_CLASS_STAGES}:privatize_classes", tables=(CLASS_REPORTS,)
-)
-_TRAIN_CLASSES = replace(
-    TRAIN, module=f"{_CLASS_STAGES}:train_classes", inputs=("project", *TRAIN.inputs)
-)
-_EVALUATE_CLASSES = replace(EVALUATE, module=f"{_CLASS_STAGES}:evaluate_classes")
-_AGGREGATE_CLASSES = replace(
-    AGGREGATE,
-    module=f"{_CLASS_STAGES}:aggregate_classes",
-    inputs=("project", *AGGREGATE.inputs),
-)
-_RELEASE_CLASSES = replace(RELEASE, tables=(CLASS_REPORTS,))
-_SCORE_CLASSES = replace(
-    SCORE, module=f"{_CLASS_STAGES}:score_classes", tables=(*SCORE.tables, CONFUSION)
-)
-
-_MRMA_CLASSES = replace(
-    SYSTEM,
-    name="mrma_classes",
-    stages=(
-        *COMMON_STAGES,
-        _PRIVATIZE_CLASSES,
-        _TRAIN_CLASSES,
-        _EVALUATE_CLASSES,
-        _AGGREGATE_CLASSES,
-        _SCORE_CLASSES,
+_MRMA_CLASSES = learning_system(
+    "mrma_classes",
+    Settings,
+    (
+        replace(
+            PRIVATIZE, module=f"{_STAGES}:privatize_classes", tables=(CLASS_REPORTS,)
+        ),
+        replace(
+            TRAIN, module=f"{_STAGES}:train_classes", inputs=("project", *TRAIN.inputs)
+        ),
+        replace(EVALUATE, module=f"{_STAGES}:evaluate_classes"),
+        replace(AGGREGATE, inputs=("project", *AGGREGATE.inputs)),
+        replace(
+            SCORE, module=f"{_STAGES}:score_classes", tables=(*SCORE.tables, CONFUSION)
+        ),
         BASELINE,
     ),
-    production=(
-        *COMMON_STAGES,
-        _RELEASE_CLASSES,
-        _TRAIN_CLASSES,
-        RELEASE_VOTES,
-        _AGGREGATE_CLASSES,
-    ),
-    messages=MESSAGES_BY_SYSTEM["mrma_classes"],
-    resolve_parts=lambda settings: (system.Part(settings),),
+    _ALL_METHODS,
+    releases=(replace(RELEASE, tables=(CLASS_REPORTS,)), RELEASE_VOTES),
+    **_MRMA_FIELDS,
 )
 
 
@@ -356,46 +254,18 @@ def _check_direction_count(pipeline: axis.PipelineSettings) -> Iterator[Problem]
         yield Problem(message, ("votes", "directions"))
 
 
-_VOTES = measure.Method(
+_VOTES_SYSTEM = learning_system(
     "votes",
-    "votes",
-    "No client trains: random directions are judged by one noised vote of each "
-    "client, reversed and averaged by their utility.",
-    measure.Look("#0072b2", "s", width=2.0),
-    rank=120,
-)
-
-
-_VOTES_SYSTEM = system.System(
-    name="votes",
-    settings=VotesSettings,
-    stages=(
-        *COMMON_STAGES,
-        _DRAW_DIRECTIONS,
-        _JUDGE_DIRECTIONS,
-        _AGGREGATE_VOTES,
-        _SCORE_VOTES,
-    ),
-    production=(
-        *COMMON_STAGES,
-        _DRAW_DIRECTIONS,
-        _RELEASE_JUDGEMENTS,
-        _AGGREGATE_VOTES,
-    ),
-    messages=MESSAGES_BY_SYSTEM["votes"],
+    VotesSettings,
+    (_DRAW_DIRECTIONS, _JUDGE_DIRECTIONS, _AGGREGATE_VOTES, _SCORE_VOTES),
+    "votes best_single majority",
+    releases=(_RELEASE_JUDGEMENTS,),
     study_messages=(ComparisonLabel().describe,),
-    metrics=ERRORS,
-    methods=(_VOTES, BEST_SINGLE_METHOD, MAJORITY),
-    main=("votes",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, classes=_check_direction_count
-    ),
+    classes=_check_direction_count,
     shorthand=("directions",),
     implied_settings=JUDGED_BY_Z,
-    final_model=partial(models.ensemble_model, code=halving_code),
-    production_metrics=models.vote_outcome,
-    needs_new_round=models.votes_declined,
     sections=(UTILITIES, *SECTIONS),
+    **VOTED | {"final_model": partial(models.ensemble_model, code=halving_code)},
 )
 
 
@@ -416,25 +286,37 @@ _SCORE_DRIFT = score_stage(
     f"{_STAGES}:score_drift", ("ingest", "privatize"), params=("drift.at", "replicates")
 )
 
-_DRIFT_METHOD = measure.Method(
+_DRIFT = learning_system(
+    "drift",
+    DriftSettings,
+    (PRIVATIZE, _SCORE_DRIFT),
     "report",
-    "reports",
-    "The noised reports of the clients, held against their records.",
-    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    rank=200,
-)
-
-
-_DRIFT = system.System(
-    name="drift",
-    settings=DriftSettings,
-    stages=(*COMMON_STAGES, PRIVATIZE, _SCORE_DRIFT),
-    messages=MESSAGES_BY_SYSTEM["drift"],
     metrics=(AGREEMENT, measure.Metric("total_variation", "distance of the two laws")),
-    methods=(_DRIFT_METHOD,),
-    main=("report",),
-    checks=checks.combine_checks(checks.check_budgets),
-    sections=SECTIONS,
+    checks=(checks.check_budgets,),
+    classes=checks.check_two_classes,
 )
 
-SYSTEMS: Final = (SYSTEM, _MRMA_CLASSES, _VOTES_SYSTEM, _DRIFT)
+
+class AutoSettings(direct.Settings):
+    """Settings of `direct` and of `votes` together."""
+
+    votes: Votes = Votes()
+
+
+# It has no stage: each of its cells is one of the system that its rule takes.
+_AUTO = system.System(
+    name=direct.AUTO_PROTOCOL,
+    settings=AutoSettings,
+    stages=(),
+    metrics=ERRORS,
+    methods=methods_named("auto"),
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        direct.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=direct.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
+)
+
+SYSTEMS: Final = (SYSTEM, _MRMA_CLASSES, _VOTES_SYSTEM, _DRIFT, _AUTO)

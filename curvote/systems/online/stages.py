@@ -15,6 +15,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.stages import configured_task, study_metadata
 from curvote.systems.common import models, study
 from curvote.systems.mrma.messages import Report, Vote
+from curvote.systems.mrma.stages import RULE_SETTINGS
 from curvote.wire.task import Candidates
 
 # In place of a candidate's number: an earlier ensemble, watched for a drop.
@@ -130,9 +131,16 @@ def evaluate(context: stage.StageContext) -> stage.Rows:
     were last added, so that its readings compare from one arrival to the next.
     """
     clients, arrival = arriving_clients(context), context.params["arrival"]
-    learner, candidates = _vote_candidates(context)
+    table = context.rows("learn", "candidates")
+    learner, coef, intercept = (table[n] for n in ("learner", "coef", "intercept"))
+    if _PREVIOUS in context.inputs:
+        history = context.rows(_PREVIOUS, "history")
+        incumbent = np.flatnonzero(history["added"])[-1]
+        learner = np.append(learner, INCUMBENT)
+        coef = np.vstack([coef, history["coef"][incumbent]])
+        intercept = np.append(intercept, history["intercept"][incumbent])
     task = configured_task(VOTE_MESSAGE, context.inputs, context.params)
-    task = replace(task, candidates=candidates)
+    task = replace(task, candidates=Candidates(coef, intercept))
     rows = clients.roles["vote"]
     # One stream for each arrival, which stands where others have blocks of clients.
     rng = context.generator("split", block=arrival)
@@ -148,32 +156,15 @@ def evaluate(context: stage.StageContext) -> stage.Rows:
     return {"arrival_votes": votes | {"learner": learner}}
 
 
-def _vote_candidates(context: stage.StageContext) -> tuple[np.ndarray, Candidates]:
-    """Return the numbers and lines of all candidates up for a vote."""
-    table = context.rows("learn", "candidates")
-    if _PREVIOUS not in context.inputs:
-        return table["learner"], Candidates(table["coef"], table["intercept"])
-    history = context.rows(_PREVIOUS, "history")
-    incumbent = np.flatnonzero(history["added"])[-1]
-    coef = np.vstack([table["coef"], history["coef"][incumbent]])
-    intercept = np.append(table["intercept"], history["intercept"][incumbent])
-    return np.append(table["learner"], INCUMBENT), Candidates(coef, intercept)
-
-
 _COUNT_COLUMNS = ("n", "positive", "squares")
 _CANDIDATE_COLUMNS = ("utility", "standard_error", "reversed", "weight")
 _ENSEMBLE_COLUMNS = ("passed", "none_passed", "coef", "intercept")
 
 
-def update_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
-    """Return the rule that turns votes into weights and detects drops."""
-    return {
-        "cutoff": params["aggregate.cutoff"],
-        "when_none_pass": params["aggregate.when_none_pass"],
-        "weights": params["aggregate.weights"],
-        "memory": params["online.memory"],
-        "drop": params["online.drop"],
-    }
+# The rule that turns votes into weights and detects drops.
+update_metadata = study.stated_metadata(
+    **RULE_SETTINGS, memory="online.memory", drop="online.drop"
+)
 
 
 def update(context: stage.StageContext) -> stage.Rows:

@@ -7,14 +7,16 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from curvote.base.errors import Problem
-from curvote.chain import axis, measure, stage, system
+from curvote.chain import axis, stage
 from curvote.chain.settings import WholeNumber
 from curvote.data.lookup import resolve_source
-from curvote.messages.measures import ERRORS, LEARNER
+from curvote.messages.measures import LEARNER
 from curvote.systems.common import checks, declarations, models
 from curvote.systems.common.settings import Aggregate, Privatize, Taught
+from curvote.systems.common.tables import VOTES
 from curvote.systems.mrma.system import LEARN_PARAMS, PRIVATIZE, RULE_PARAMS, Watch
-from curvote.systems.online.messages import MESSAGES
+
+_STAGES = "curvote.systems.online.stages"
 
 
 class Online(Watch):
@@ -53,21 +55,13 @@ CANDIDATES: Final = stage.Table(
     },
     unit="classifier",
 )
-ARRIVAL_VOTES: Final = stage.Table(
-    "arrival_votes",
-    {"learner": "int64", "n": "int64", "positive": "int64"},
-    unit="classifier",
-)
+ARRIVAL_VOTES: Final = stage.Table("arrival_votes", VOTES.columns, unit="classifier")
 STANDINGS: Final = stage.Table(
     "standing",
     {
-        "arrival": "int64",
-        "learner": "int64",
-        "n": "float64",
-        "positive": "float64",
-        "squares": "float64",
-        "utility": "float64",
-        "standard_error": "float64",
+        **dict.fromkeys(("arrival", "learner"), "int64"),
+        **dict.fromkeys(("n", "positive", "squares"), "float64"),
+        **dict.fromkeys(("utility", "standard_error"), "float64"),
         "reversed": "bool",
         "weight": "float64",
     },
@@ -76,13 +70,9 @@ STANDINGS: Final = stage.Table(
 HISTORY: Final = stage.Table(
     "history",
     {
-        "arrival": "int64",
-        "votes": "int64",
-        "added": "int64",
-        "incumbent_n": "int64",
-        "incumbent_positive": "int64",
-        "utility": "float64",
-        "standard_error": "float64",
+        **dict.fromkeys(("arrival", "votes", "added"), "int64"),
+        **dict.fromkeys(("incumbent_n", "incumbent_positive"), "int64"),
+        **dict.fromkeys(("utility", "standard_error"), "float64"),
         "dropped": "bool",
         "passed": "int64",
         "none_passed": "bool",
@@ -101,7 +91,7 @@ _PREVIOUS = "update@previous"
 
 _LEARN = declarations.server_stage(
     "learn",
-    "curvote.systems.online.stages:learn",
+    _STAGES,
     ("privatize", "learn@previous", _PREVIOUS),
     CANDIDATES,
     axes=_AXES,
@@ -110,7 +100,7 @@ _LEARN = declarations.server_stage(
 )
 _EVALUATE = declarations.client_stage(
     "evaluate",
-    "curvote.systems.online.stages:evaluate",
+    _STAGES,
     ARRIVAL_VOTES,
     ("project", "learn", _PREVIOUS),
     axes=_AXES,
@@ -118,7 +108,7 @@ _EVALUATE = declarations.client_stage(
 )
 _UPDATE = declarations.server_stage(
     "update",
-    "curvote.systems.online.stages:update",
+    _STAGES,
     ("learn", "evaluate", _PREVIOUS),
     STANDINGS,
     HISTORY,
@@ -126,7 +116,7 @@ _UPDATE = declarations.server_stage(
     params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.drop"),
 )
 _SCORE = declarations.score_stage(
-    "curvote.systems.online.stages:score",
+    f"{_STAGES}:score",
     ("project", "update"),
     _AXES,
     ("arrival", "project.judge", *declarations.ROLE_PARAMS),
@@ -146,43 +136,20 @@ def _check_arrivals(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, ("train", "size"))
 
 
-_ONLINE = measure.Method(
+SYSTEM = declarations.learning_system(
     "online",
-    "online",
-    "MRMA kept up to date with the votes of clients who came later.",
-    measure.Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    rank=60,
-)
-_FROZEN = measure.Method(
-    "frozen",
-    "frozen",
-    "MRMA as it was after the first arrival.",
-    measure.Look("#838b94", "v", "--", size=5),
-    rank=70,
-)
-
-
-SYSTEM = system.System(
-    name="online",
-    settings=Settings,
-    stages=(
-        *declarations.COMMON_STAGES,
-        replace(
-            PRIVATIZE,
-            module="curvote.systems.online.stages:privatize",
-            tables=(ARRIVING,),
-        ),
+    Settings,
+    (
+        replace(PRIVATIZE, module=f"{_STAGES}:privatize", tables=(ARRIVING,)),
         _LEARN,
         _EVALUATE,
         _UPDATE,
         _SCORE,
     ),
+    "online frozen",
     axes=(axis.EPSILON, LEARNER, ARRIVAL_AXIS),
-    messages=MESSAGES,
-    metrics=ERRORS,
-    methods=(_ONLINE, _FROZEN),
-    main=("online",),
-    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_arrivals),
+    checks=(*checks.LEARNING_CHECKS, _check_arrivals),
+    classes=checks.check_two_classes,
     final_model=models.history_model,
     sections=(declarations.NONE_PASSED, *declarations.SECTIONS),
 )

@@ -71,11 +71,22 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the table ``fitted``: each learner on its own draw of training clients.
 
     Without ``train``, and of more than two classes, there is one, on everybody who
-    would report.
+    would report; of these it has a row for each class.
     """
     project = many[0].inputs["project"].metadata
-    if len(project["classes"]) > 2:
-        yield from map(_fit_classes, many)
+    if (n_classes := len(project["classes"])) > 2:
+        learner = many[0].metadata
+        model = make_estimator(learner["learner"], learner["params"])
+        for context in many:
+            clients = study.study_clients(context)
+            rows = EVERYBODY.rows(clients.roles)
+            z, labels = clients.z[rows], clients.labels[rows]
+            line = class_scores(model, z, labels, n_classes)
+            constants = {
+                "learner": np.zeros(n_classes, dtype=np.int64),
+                "flagged": np.zeros(n_classes, dtype=bool),
+            }
+            yield {"fitted": models.classifier_columns(line, len(rows)) | constants}
         return
     basis = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
     problems: list[list[models.Problem]] = []
@@ -91,31 +102,14 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
 
 
-def _fit_classes(context: StageContext) -> Rows:
-    """Return the table ``fitted`` with a row for each class."""
-    clients, learner = study.study_clients(context), context.metadata
-    rows = EVERYBODY.rows(clients.roles)
-    n_classes = len(context.inputs["project"].metadata["classes"])
-    model = make_estimator(learner["learner"], learner["params"])
-    line = class_scores(model, clients.z[rows], clients.labels[rows], n_classes)
-    columns = models.classifier_columns(line, len(rows))
-    constants = {
-        "learner": np.zeros(n_classes, dtype=np.int64),
-        "flagged": np.zeros(n_classes, bool),
-    }
-    return {"fitted": columns | constants}
-
-
 def score_clean(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``clean``; of K > 2 classes more."""
-    clients, judge = study.study_clients(context), context.params["project.judge"]
+    clients, fits = study.study_clients(context), context.rows("fit", "fitted")
     if len(context.inputs["project"].metadata["classes"]) > 2:
         features, truth = clients.features_and_places("rescaled", "test")
-        predictions = models.predict_places(features, context.rows("fit", "fitted"))
-        classes = context.inputs["project"].metadata["classes"]
-        rows = study.score_rows({"clean": float(np.mean(predictions != truth))})
-        return study.add_class_scores(rows, "clean", truth, predictions, classes)
+        places = models.predict_places(features, fits)
+        return study.score_places(context, truth, {"clean": places})
+    judge = context.params["project.judge"]
     test = study.TestClients(*clients.features_and_signs(judge, "test"))
-    fits = context.rows("fit", "fitted")
     error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
     return study.score_rows({"clean": float(error)})

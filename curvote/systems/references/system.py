@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from curvote.base.errors import Problem, UserError
+from curvote.base.errors import Problem
 from curvote.chain.axis import EPSILON, PipelineSettings
 from curvote.chain.settings import Strict
-from curvote.chain.stage import VECTOR, Stage, Table
-from curvote.chain.system import MessageDescription, System, View
-from curvote.messages.measures import CLEAN, ERRORS, LEARNER, MAJORITY
+from curvote.chain.stage import Stage, Table
+from curvote.chain.system import MessageDescription, View
+from curvote.messages.measures import LEARNER
 from curvote.systems.common import checks, declarations, models, settings, study
-from curvote.systems.references.messages import MESSAGES_BY_SYSTEM
+from curvote.systems.common.tables import FITTED_COLUMNS
 from curvote.systems.references.stages import elect_class, make_estimator
 
 if TYPE_CHECKING:
@@ -32,22 +29,20 @@ def majority_model(view: View) -> ConstantClassifier:
     from curvote.systems.references.model import ConstantClassifier  # see `linear`
 
     classes = list(view.metadata("project")["classes"])
-    place = elect_class(_noised_labels(view), len(classes))
+    labels = view.columns("privatize", "labels", models.FIRST_REPETITION)["label"]
+    place = elect_class(labels, len(classes))
     return ConstantClassifier(models.record_columns(view), classes, place)
 
 
 def majority_outcome(view: View) -> dict[str, float]:
     """Return the number of labels that were counted."""
-    return {"reports": len(_noised_labels(view))}
+    labels = view.columns("privatize", "labels", models.FIRST_REPETITION)
+    return {"reports": len(labels["label"])}
 
 
-def _noised_labels(view: View) -> NDArray[np.int8]:
-    return view.columns("privatize", "labels", models.FIRST_REPETITION)["label"]
-
-
-_PRIVATIZE = declarations.client_stage("privatize", f"{_STAGES}:privatize", LABELS)
+_PRIVATIZE = declarations.client_stage("privatize", _STAGES, LABELS)
 _AGGREGATE = declarations.server_stage(
-    "aggregate", f"{_STAGES}:aggregate", ("project", "privatize"), ELECTED
+    "aggregate", _STAGES, ("project", "privatize"), ELECTED
 )
 _RELEASE = declarations.release_stage(
     _PRIVATIZE, "report", ("ingest", "project"), ("project.judge",)
@@ -57,21 +52,14 @@ _SCORE = declarations.score_stage(
 )
 
 
-SYSTEM = System(
-    name="majority",
-    settings=settings.Shared,
-    stages=(*declarations.COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
-    production=(*declarations.COMMON_STAGES, _RELEASE, _AGGREGATE),
-    messages=MESSAGES_BY_SYSTEM["majority"],
-    metrics=ERRORS,
-    methods=(MAJORITY,),
-    main=("majority",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, classes=checks.check_many_classes
-    ),
+SYSTEM = declarations.learning_system(
+    "majority",
+    settings.Shared,
+    (_PRIVATIZE, _AGGREGATE, _SCORE),
+    "majority",
+    releases=(_RELEASE,),
     final_model=majority_model,
     production_metrics=majority_outcome,
-    sections=declarations.SECTIONS,
 )
 
 
@@ -87,18 +75,7 @@ class CleanSettings(Strict):
 
 _AXES = ("learner",)
 
-_FITTED = Table(
-    "fitted",
-    {
-        "learner": "int64",
-        "coef": VECTOR,
-        "intercept": "float64",
-        "n": "int64",
-        "flagged": "bool",
-    },
-    side="client (study)",
-    unit="classifier",
-)
+_FITTED = Table("fitted", FITTED_COLUMNS, side="client (study)", unit="classifier")
 _FIT = Stage(
     "fit",  # not "train": what it makes is for the clients' side only
     f"{_STAGES}:fit",
@@ -138,29 +115,22 @@ def _check_learners(pipeline: PipelineSettings) -> Iterator[Problem]:
             yield from checks.check_training_size(pipeline)
         return
     for index, learner in enumerate(pipeline.learners):
-        try:
-            make_estimator(learner.name, learner.params)
-        except UserError as error:
-            yield Problem(str(error), ("learners", index))
+        values = learner.name, learner.params
+        yield from checks.refusal(("learners", index), make_estimator, *values)
 
 
 # No model is kept: it would be fitted on what clients never send.
 
-_CLEAN = System(
-    name="clean",
-    settings=CleanSettings,
-    stages=(*declarations.COMMON_STAGES, _FIT, _SCORE_CLEAN),
+_CLEAN = declarations.learning_system(
+    "clean",
+    CleanSettings,
+    (_FIT, _SCORE_CLEAN),
+    "clean",
     axes=(LEARNER,),
     x=EPSILON,
     study_messages=(describe_records,),
-    metrics=ERRORS,
-    methods=(CLEAN,),
-    main=("clean",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, _check_learners, classes=checks.check_many_classes
-    ),
+    checks=(checks.check_test_clients, _check_learners),
     normalize=checks.expand_published,
-    sections=declarations.SECTIONS,
 )
 
 SYSTEMS: Final = (SYSTEM, _CLEAN)

@@ -1,14 +1,12 @@
 """Stages of volunteers, alone and joined with reports."""
 
-import numpy as np
-
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.learning.volunteers import (
     VolunteerRecords,
     joint_classifier,
     ridge_logistic,
 )
-from curvote.messages.arms import decoding_metadata, directions_of
+from curvote.messages.arms import directions_of
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.direct import stages as direct
@@ -43,18 +41,14 @@ def aggregate(context: StageContext) -> Rows:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` of ``volunteers``, by class if many."""
-    features, truth = study.study_clients(context).features_and_places(
-        "rescaled", "test"
-    )
-    predictions = predict_places(features, context.rows("aggregate", "classifier"))
-    classes = context.inputs["project"].metadata["classes"]
-    rows = study.score_rows({"volunteers": float(np.mean(predictions != truth))})
-    return study.add_class_scores(rows, "volunteers", truth, predictions, classes)
+    clients = study.study_clients(context)
+    features, truth = clients.features_and_places("rescaled", "test")
+    places = predict_places(features, context.rows("aggregate", "classifier"))
+    return study.score_places(context, truth, {"volunteers": places})
 
 
-def join_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+# The mechanism and budget that decoding needs.
+join_metadata = direct.aggregate_metadata
 
 
 def join(context: StageContext) -> Rows:
@@ -80,18 +74,10 @@ def score_join(context: StageContext) -> Rows:
     """Return the table ``scores``: ``joined``, the arm, and the majority."""
     clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
-    report_predictions = predict_places(
-        features, context.rows("aggregate", "reports_alone")
-    )
-    joined_predictions = predict_places(
-        features, context.rows("aggregate", "classifier")
-    )
-    errors = {
-        "majority": majority_error(context, clients),
-        context.metadata["method"]: float(np.mean(report_predictions != truth)),
-        "joined": float(np.mean(joined_predictions != truth)),
+    tables = {context.metadata["method"]: "reports_alone", "joined": "classifier"}
+    predictions = {
+        method: predict_places(features, context.rows("aggregate", table))
+        for method, table in tables.items()
     }
-    classes = context.inputs["project"].metadata["classes"]
-    return study.add_class_scores(
-        study.score_rows(errors), "joined", truth, joined_predictions, classes
-    )
+    errors = {"majority": majority_error(context, clients)}
+    return study.score_places(context, truth, predictions, errors)

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from curvote.chain.system import System
-from curvote.messages.measures import ERRORS, MAJORITY
-from curvote.systems.common import checks, declarations, models, settings, tables
-from curvote.systems.direct.system import JUDGED_BY_Z, Direct
+from curvote.systems.common import checks, declarations, settings, tables
+from curvote.systems.direct.system import Direct
 from curvote.systems.mrma import system as mrma
-from curvote.systems.mrma.privunit.messages import MESSAGES
 from curvote.systems.references.messages import ComparisonLabel
+
+_STAGES = "curvote.systems.mrma.stages"
 
 
 class Settings(settings.Shared):
@@ -23,15 +22,14 @@ class Settings(settings.Shared):
 # No learner: a mean of reports is a classifier.
 _TRAIN = declarations.server_stage(
     "train",
-    "curvote.systems.mrma.stages:average_directions",
+    f"{_STAGES}:average_directions",
     ("privatize",),
     tables.WEAK,
     params=mrma.DRAW_PARAMS,
 )
-_AGGREGATE = replace(mrma.AGGREGATE, axes=declarations.EPSILON_AXES)
 _PRIVATIZE = declarations.client_stage(
     "privatize",
-    "curvote.systems.mrma.stages:privatize_directions",
+    f"{_STAGES}:privatize_directions",
     tables.DIRECTIONS,
     params=("direct.intercept",),
 )
@@ -39,41 +37,26 @@ _RELEASE = declarations.release_stage(
     _PRIVATIZE, "report", ("ingest", "project"), ("direct.intercept", "project.judge")
 )
 _SCORE = declarations.score_stage(
-    "curvote.systems.mrma.stages:score_privunit",
+    f"{_STAGES}:score_privunit",
     ("project", "train", "aggregate"),
     params=("epsilon", "project.judge", *declarations.ROLE_PARAMS),
 )
+_EVALUATE, _AGGREGATE, _RELEASE_VOTES = (
+    replace(stage, axes=declarations.EPSILON_AXES)
+    for stage in (mrma.EVALUATE, mrma.AGGREGATE, mrma.RELEASE_VOTES)
+)
 
-
-SYSTEM = System(
-    name="mrma_privunit",
-    settings=Settings,
-    stages=(
-        *declarations.COMMON_STAGES,
-        _PRIVATIZE,
-        _TRAIN,
-        replace(mrma.EVALUATE, axes=declarations.EPSILON_AXES),
-        _AGGREGATE,
-        _SCORE,
-    ),
-    production=(
-        *declarations.COMMON_STAGES,
-        _RELEASE,
-        _TRAIN,
-        replace(mrma.RELEASE_VOTES, axes=declarations.EPSILON_AXES),
-        _AGGREGATE,
-    ),
-    messages=MESSAGES,
+SYSTEM = declarations.learning_system(
+    "mrma_privunit",
+    Settings,
+    (_PRIVATIZE, _TRAIN, _EVALUATE, _AGGREGATE, _SCORE),
+    f"{mrma.ENSEMBLE_METHODS} majority",
+    releases=(_RELEASE, _RELEASE_VOTES),
     study_messages=(ComparisonLabel().describe,),
-    metrics=ERRORS,
-    methods=(*mrma.ENSEMBLE_METHODS, MAJORITY),
     main=("mrma",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, checks.check_training_size, checks.check_voters
-    ),
-    implied_settings=JUDGED_BY_Z,
-    final_model=models.ensemble_model,
-    production_metrics=models.vote_outcome,
-    needs_new_round=models.votes_declined,
+    checks=(checks.check_test_clients, checks.check_training_size, checks.check_voters),
+    classes=checks.check_two_classes,
+    implied_settings=declarations.JUDGED_BY_Z,
     sections=(declarations.NONE_PASSED, declarations.UTILITIES, *declarations.SECTIONS),
+    **mrma.VOTED,
 )

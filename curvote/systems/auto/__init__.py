@@ -1,1 +1,0 @@
-"""Automatic choice: the system that public facts call for."""
