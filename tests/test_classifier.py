@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.curves.encoding import Linear
+from curvote.curves.encoding import Linear, decision_sign, predict_indices
 
 
 def test_the_sign_of_the_score_is_the_prediction() -> None:
@@ -12,18 +12,8 @@ def test_the_sign_of_the_score_is_the_prediction() -> None:
     model = Linear(np.array([1.0, -2.0]), 0.5, "rescaled")
     features = [[0.0, 0.0], [1.5, 1.0], [0.0, 1.0]]
     assert model.decision(features).tolist() == [0.5, 0.0, -1.5]
-    assert model.predict(features).tolist() == [1, -1, -1]
-
-
-def test_reversal_turns_every_decision_round() -> None:
-    """Reversed, scores change sign; the feature map stays; twice is the original."""
-    rng = np.random.default_rng(1)
-    model = Linear(rng.normal(size=4), 0.3, "coefficients")
-    features = rng.normal(size=(50, 4))
-    opposite = model.reversed()
-    np.testing.assert_array_equal(opposite.predict(features), -model.predict(features))
-    assert opposite.feature_map == "coefficients"
-    np.testing.assert_array_equal(opposite.reversed().coef, model.coef)
+    assert decision_sign(model.decision(features)).tolist() == [1, -1, -1]
+    assert predict_indices(model.decision(features)).tolist() == [1, 0, 0]
 
 
 def test_a_classifier_cannot_change() -> None:
@@ -60,4 +50,4 @@ def test_what_is_no_classifier_is_refused(
 def test_features_that_do_not_fit_are_refused(features: np.ndarray) -> None:
     """Features must be [n, d] and finite: a NaN must not silently become -1."""
     with pytest.raises(UserError, match="features"):
-        Linear(np.ones(2), 0.0, "rescaled").predict(features)
+        Linear(np.ones(2), 0.0, "rescaled").decision(features)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,94 +30,56 @@ def total_variation(d: int, epsilon_z: float) -> float:
 
 Function = Callable[[FloatArray], ArrayLike]
 
-# Panels of the quadrature end so many noise scales from z0, and at kinks.
+# Panels of the quadrature end so many noise scales from z0.
 STEPS = np.array([0.0, 2.0, 8.0, 32.0])
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
-@dataclass(frozen=True)
-class Density:
-    """The law of z on [low, high]: ``function`` is its density, up to a factor.
-
-    ``kinks`` are the points where the density or a function to be averaged over it
-    jumps or bends; the quadrature splits there.
-    """
-
-    function: Function
-    low: float = -1.0
-    high: float = 1.0
-    kinks: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not -math.inf < self.low < self.high < math.inf:
-            raise UserError(
-                f"z lies in [{self.low!r}, {self.high!r}]; low must be below high, both"
-                " finite."
-            )
-
-    def scale(self, epsilon_z: float) -> float:
-        """Return the scale of the Laplace noise that protects z by ``epsilon_z``."""
-        return (self.high - self.low) / validate.positive(epsilon_z=epsilon_z)
-
-
-def uniform_density(*kinks: float) -> Density:
-    """Return the uniform law on [-1, 1] of MRMA's figure 1."""
-    return Density(np.ones_like, kinks=kinks)
-
-
-def omega(
-    z: ArrayLike, z0: ArrayLike, epsilon_z: float, density: Density | None = None
-) -> FloatArray:
+def omega(z: ArrayLike, z0: ArrayLike, epsilon_z: float) -> FloatArray:
     """Return the weight of a client at z in the law of the label at a noised z0.
 
-    MRMA, equation (5): omega(z | z0) = D(z0 - z) / E D(z0 - Z), D the noise's density;
-    ``z`` and ``z0`` broadcast, 0 < epsilon_z < inf. ``density`` is the law of Z, by
-    quadrature; None is uniform on [-1, 1], in closed form. E omega(Z | z0) = 1.
+    MRMA, equation (5): omega(z | z0) = D(z0 - z) / E D(z0 - Z), D the noise's density
+    and Z uniform on [-1, 1], as in figure 1; ``z`` and ``z0`` broadcast,
+    0 < epsilon_z < inf. E omega(Z | z0) = 1.
     """
-    law = density or uniform_density()
-    scale, at = law.scale(epsilon_z), _clip_to_interval(law, z0)
+    scale, at = 2 / validate.positive(epsilon_z=epsilon_z), _clip_to_interval(z0)
     kernel = np.exp(-np.abs(validate.finite(z=z) - at) / scale)
-    if density is None:
-        # E exp(-|z0 - Z|/scale) for Z ~ U(-1, 1)
-        ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
-        return np.asarray(kernel / (-scale * ends / 2))
-    edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
-    mass = float(_panel_integral(law.function, edges))
-    return np.asarray(kernel * mass / _kernel_average(np.ones_like, at, scale, law))
+    # E exp(-|z0 - Z|/scale) for Z ~ U(-1, 1)
+    ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
+    return np.asarray(kernel / (-scale * ends / 2))
 
 
 def noised_eta(
-    eta: Function,
-    z0: ArrayLike,
-    epsilon_z: float,
-    keep: float = 1.0,
-    density: Density | None = None,
+    eta: Function, z0: ArrayLike, epsilon_z: float, keep: float = 1.0
 ) -> FloatArray:
     """Return eta^(epsilon)(z0), the law of the noised label at a noised z0 [...].
 
     MRMA, equation (4): 1/2 + (2q - 1) E[omega(Z | z0) (eta(Z) - 1/2)]. ``eta`` maps an
     array of z to P(Y = 1 | z) elementwise, ``keep`` is q in [1/2, 1] (1: the label is
-    open), ``epsilon_z`` = inf leaves z open. Gauss-Legendre panels around z0; where
-    eta jumps, name the point: ``density=uniform(0.3)``.
+    open), ``epsilon_z`` = inf leaves z open. Gauss-Legendre panels around z0.
     """
     if not 0.5 <= keep <= 1:
         raise UserError(f"keep is {keep!r}; it must lie in [1/2, 1].")
-    law = density or uniform_density()
-    at = _clip_to_interval(law, z0)
+    at = _clip_to_interval(z0)
     if epsilon_z == math.inf:
         return 0.5 + (2 * keep - 1) * (np.asarray(eta(at)) - 0.5)
-    scale = law.scale(epsilon_z)
-    weight = _kernel_average(np.ones_like, at, scale, law)
-    bent = _kernel_average(eta, at, scale, law) / weight
+    scale = 2 / validate.positive(epsilon_z=epsilon_z)
+    around = at[..., None] + scale * np.concatenate([-STEPS[:0:-1], STEPS])
+    fixed = np.broadcast_to([-1.0, 1.0], (*at.shape, 2))
+    edges = np.sort(np.clip(np.concatenate([around, fixed], -1), -1.0, 1.0))
+    half = np.diff(edges)[..., None] / 2
+    z = edges[..., :-1, None] + half * (1 + _NODES)
+    kernel = np.exp(-np.abs(z - at[..., None, None]) / scale)
+    averages = [
+        (half * _WEIGHTS * (kernel * part)).sum(axis=(-2, -1))
+        for part in (np.asarray(eta(z)), np.ones_like(z))
+    ]
+    bent = averages[0] / averages[1]
     return np.asarray(0.5 + (2 * keep - 1) * (bent - 0.5))
 
 
 def pointwise_utility(
-    eta: Function,
-    z0: ArrayLike,
-    epsilon_z: float,
-    keep: float = 1.0,
-    density: Density | None = None,
+    eta: Function, z0: ArrayLike, epsilon_z: float, keep: float = 1.0
 ) -> FloatArray:
     """Return g^(epsilon)(z0): how likely clean and noised labels agree.
 
@@ -127,32 +88,8 @@ def pointwise_utility(
     itself, also beyond the interval.
     """
     clean = np.asarray(eta(validate.finite(z0=z0))) - 0.5
-    return 0.5 + 2 * clean * (noised_eta(eta, z0, epsilon_z, keep, density) - 0.5)
+    return 0.5 + 2 * clean * (noised_eta(eta, z0, epsilon_z, keep) - 0.5)
 
 
-def _clip_to_interval(law: Density, z0: ArrayLike) -> FloatArray:
-    return np.clip(validate.finite(z0=z0), law.low, law.high)
-
-
-def _kernel_average(
-    eta: Function, z0: FloatArray, scale: float, law: Density
-) -> FloatArray:
-    """Return the integral of eta(z) density(z) exp(-|z - z0|/scale) for each z0."""
-    around = z0[..., None] + scale * np.concatenate([-STEPS[:0:-1], STEPS])
-    points = [law.low, *law.kinks, law.high]
-    fixed = np.broadcast_to(points, (*z0.shape, len(points)))
-    edges = np.sort(np.clip(np.concatenate([around, fixed], -1), law.low, law.high))
-    centre = z0[..., None, None]
-
-    def weighted(z: FloatArray) -> FloatArray:
-        kernel = np.exp(-np.abs(z - centre) / scale)
-        return np.asarray(kernel * np.asarray(law.function(z)) * np.asarray(eta(z)))
-
-    return _panel_integral(weighted, edges)
-
-
-def _panel_integral(function: Function, edges: FloatArray) -> FloatArray:
-    """Return the integral over [first, last] edge, a Gauss-Legendre rule a panel."""
-    half = np.diff(edges)[..., None] / 2
-    z = edges[..., :-1, None] + half * (1 + _NODES)
-    return np.asarray((half * _WEIGHTS * np.asarray(function(z))).sum(axis=(-2, -1)))
+def _clip_to_interval(z0: ArrayLike) -> FloatArray:
+    return np.clip(validate.finite(z0=z0), -1.0, 1.0)

@@ -96,7 +96,7 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "CellClassifier": "curvote.systems.cells.model",
     },
     "curvote.protocols.labels.kept": {
-        "LabelClassifier": "curvote.systems.labels.model",
+        "LabelClassifier": "curvote.systems.labels.method.classifier",
     },
     "curvote.protocols.majority.kept": {
         "ConstantClassifier": "curvote.systems.references.model",
@@ -112,6 +112,9 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "curvote.representation.encoding": {
         "Encoding": "curvote.curves.encoding",
+    },
+    "curvote.systems.labels.model": {
+        "LabelClassifier": "curvote.systems.labels.method.classifier",
     },
     "curvote.task": {
         "Task": "curvote.wire.task",

@@ -77,25 +77,6 @@ def lowest_frequencies(points: int, size: int) -> NDArray[np.int64]:
     return np.column_stack([down[order], across[order]])
 
 
-def cosine_matrix(points: int, size: int) -> Array:
-    """Return the cosines on all pixels, (size, points)."""
-    from scipy.fft import dct  # no client needs it
-
-    down, across = lowest_frequencies(points, size).T
-    waves = dct(np.eye(image_side(points)), norm="ortho", axis=0)
-    return np.asarray((waves[down, :, None] * waves[across, None]).reshape(size, -1))
-
-
-def cosine_roughness(points: int, size: int) -> Array:
-    """Return the sums of products of Laplacians over all pixels.
-
-    A cosine of frequency (i, j) is its own Laplacian but for - (pi/side)^2 (i^2 + j^2).
-    """
-    steep = (np.pi / image_side(points)) ** 2
-    waves = (lowest_frequencies(points, size) ** 2).sum(axis=1)
-    return np.diag((steep * waves) ** 2)
-
-
 Domain = tuple[float, float]
 
 CLEAR_PRODUCT = 1e-6
@@ -184,9 +165,14 @@ def grid_projection(grid: ArrayLike) -> Projection:
     """
     points = check_grid(grid)
     count, domain = len(points), (float(points[0]), float(points[-1]))
-    weights = np.full(count, (points[-1] - points[0]) / (count - 1))
+    return Projection(np.eye(count), _trapezoid_gram(points), domain, VALUES, count, 1)
+
+
+def _trapezoid_gram(grid: Array) -> Array:
+    """Return the weights of the trapezoid rule on equidistant points, (T, T)."""
+    weights = np.full(len(grid), (grid[-1] - grid[0]) / (len(grid) - 1))
     weights[[0, -1]] /= 2
-    return Projection(np.eye(count), np.diag(weights), domain, VALUES, count, 1)
+    return np.diag(weights)
 
 
 def image_projection(points: int, size: int) -> Projection:
@@ -195,9 +181,13 @@ def image_projection(points: int, size: int) -> Projection:
     They are orthonormal: the Gram matrix of sums over pixels is 1. Pixels that make no
     square, or fewer than ``size``, are a UserError.
     """
+    from scipy.fft import dct  # no client needs it
+
     size = validate.at_least(1, size=size)
-    matrix, domain = cosine_matrix(points, size), (1.0, float(points))
-    return Projection(matrix, np.eye(size), domain, COSINES, size, 1)
+    down, across = lowest_frequencies(points, size).T
+    waves = dct(np.eye(image_side(points)), norm="ortho", axis=0)
+    matrix = np.asarray((waves[down, :, None] * waves[across, None]).reshape(size, -1))
+    return Projection(matrix, np.eye(size), (1.0, float(points)), COSINES, size, 1)
 
 
 def roughness_matrix(basis: Projection) -> Array:
@@ -214,7 +204,10 @@ def roughness_matrix(basis: Projection) -> Array:
         differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
         return np.asarray(differences.T @ differences * step)
     if basis.name == COSINES:
-        return cosine_roughness(basis.matrix.shape[1], basis.size)
+        # A cosine of (i, j) is its own Laplacian but for - (pi/side)^2 (i^2 + j^2).
+        points = basis.matrix.shape[1]
+        waves = (lowest_frequencies(points, basis.size) ** 2).sum(axis=1)
+        return np.diag(((np.pi / image_side(points)) ** 2 * waves) ** 2)
     functions = BASES[basis.name](basis.domain, basis.size, basis.order)
     integrals = _derivative_gram(functions, 2)
     if np.allclose(basis.gram, _gram_matrix(functions), rtol=1e-9, atol=0):
@@ -363,10 +356,9 @@ def check_projection(projection: Projection) -> None:
             f" points from {start:g} to {end:g} with {d} coefficients."
         )
     expected = basis_matrices(projection, points)
-    actual = BasisMatrices(projection.matrix, projection.gram)
-    pairs = (actual.gram, expected.gram), (actual.matrix, expected.matrix)
-    same = all(_is_close(*pair) for pair in pairs)
-    if not same and not _is_orthonormal_form(actual, expected):
+    same = _is_close(projection.gram, expected.gram)
+    same = same and _is_close(projection.matrix, expected.matrix)
+    if not same and not _is_orthonormal_form(projection, expected):
         raise UserError(
             f"the task's matrix is not that of basis {name}, size {size}, order"
             f" {order}, on {points} equidistant points from {start:g} to {end:g}; a"
@@ -383,9 +375,7 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
         return BasisMatrices(cosine_waves(points, size), np.eye(size))
     grid = np.linspace(*projection.domain, points)
     if name == "values":
-        weights = np.full(points, (grid[-1] - grid[0]) / (points - 1))
-        weights[[0, -1]] /= 2  # the trapezoid rule
-        return BasisMatrices(np.eye(points), np.diag(weights))
+        return BasisMatrices(np.eye(points), _trapezoid_gram(grid))
     if name == "fourier":
         values = fourier_functions(grid, size)
         return BasisMatrices(_least_squares_matrix(values), np.eye(size))
@@ -408,15 +398,14 @@ def cosine_waves(points: int, size: int) -> Array:
     """Return the lowest orthonormal cosines of a square of pixels, (size, points).
 
     s_i cos(pi i (x + 1/2) / side) down times the same across, s_0 = 1/sqrt(side) and
-    sqrt(2/side) else, by i + j, then |i - j|, then i.
+    sqrt(2/side) else.
     """
     side = image_side(points)
     pixels = (np.arange(side) + 0.5) * (np.pi / side)
     waves = np.cos(np.outer(np.arange(side), pixels)) * np.sqrt(2 / side)
     waves[0] /= np.sqrt(2)
-    frequencies = ((i + j, abs(i - j), i, j) for i in range(side) for j in range(side))
-    lowest = sorted(frequencies)[:size]
-    return np.array([np.outer(waves[i], waves[j]).ravel() for *_, i, j in lowest])
+    lowest = lowest_frequencies(points, size)
+    return np.array([np.outer(waves[i], waves[j]).ravel() for i, j in lowest])
 
 
 def fourier_functions(grid: Array, size: int) -> Array:
@@ -485,7 +474,7 @@ def _is_close(matrix: Array, expected: Array) -> bool:
     return bool((np.abs(matrix - expected) <= limit).all())
 
 
-def _is_orthonormal_form(actual: BasisMatrices, expected: BasisMatrices) -> bool:
+def _is_orthonormal_form(actual: Projection, expected: BasisMatrices) -> bool:
     """Return whether ``actual`` is ``expected`` in orthonormal coordinates.
 
     With G = L L', the coordinates L' c are orthonormal, and all others are U L' c with

@@ -146,9 +146,18 @@ class RecordPredictor:
     """
 
     columns: list[str]
+    classes: Any
     # Its `raw` columns, and `read`, which makes `TableValues` of a table: see
     # datasets/own.
     form: Any = None  # that of a model of an earlier version, too
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the publisher's order: of two the negative one first."""
+        return np.asarray(self.classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
     def _predict_rows(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
         """Return ``answer`` of the records' numbers, one row for each of X."""

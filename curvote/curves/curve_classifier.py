@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from curvote.curves.encoding import Encoding, Linear, predict_indices
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw records: all its parts are public.
 
@@ -54,19 +56,11 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     yes no
     """
 
-    def __init__(
-        self,
-        columns: list[str],
-        encoding: dict[str, Any],
-        coef: Array,
-        intercept: Any,
-        classes: tuple[str, ...],
-    ) -> None:
-        self.columns = columns
-        self.encoding = encoding
-        self.coef = coef
-        self.intercept = intercept
-        self.classes = classes
+    columns: list[str]
+    encoding: dict[str, Any]
+    coef: Array
+    intercept: Any
+    classes: tuple[str, ...]
 
     @classmethod
     def of(
@@ -84,14 +78,6 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
             raise InternalError(f"{line.coef.shape} for {len(named)} classes")
         parts = list(columns), encoding.to_json(), line.coef, line.intercept
         return cls(*parts, tuple(named))
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels in the publisher's order: of two the negative one first."""
-        return np.asarray(self.classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of each record, (n,) or (n, K).

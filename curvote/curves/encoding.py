@@ -1,12 +1,12 @@
 """Encoding of curves into the numbers of a report, and linear classifiers of them.
 
-The formulas are MRMA section 5.1; `scale_to_bounds` takes public bounds and clips,
+The formulas are MRMA section 5.1; ``min_max`` takes public bounds and clips,
 because bounds taken from the record itself leave [-1, 1] and are not private (item 13).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,72 +35,49 @@ def rescale(
 ) -> tuple[Array, Counts]:
     """Return z (n, d) and the number of clipped values of each client.
 
-    ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
-    ``keep_coefficients`` leaves the coefficients as they are and ``standardise``
-    centres and scales them; both stay unbounded, which only protocols that report
-    directions can hide.
+    ``constants`` holds exactly what ``RESCALING_CONSTANTS[name]`` lists, each (d,) or a
+    number. ``none`` leaves the coefficients as they are and ``standard`` centres and
+    scales them; both stay unbounded, which only protocols that report directions can
+    hide. ``tanh`` takes the tanh of that, ``max_abs`` divides each record by its
+    largest magnitude, and ``min_max`` maps public bounds to [-1, 1] and clips.
     """
-    validate.one_of(RESCALING_CONSTANTS, rescale=name)
-    if set(constants) != set(RESCALING_CONSTANTS[name]):
-        wanted = ", ".join(RESCALING_CONSTANTS[name]) or "no constants"
-        names = ", ".join(sorted(constants)) or "none"
-        raise UserError(f"rescale {name} takes {wanted}; given: {names}.")
+    names = RESCALING_CONSTANTS[validate.one_of(RESCALING_CONSTANTS, rescale=name)]
+    if set(constants) != set(names):
+        wanted = ", ".join(names) or "no constants"
+        listed = ", ".join(sorted(constants)) or "none"
+        raise UserError(f"rescale {name} takes {wanted}; given: {listed}.")
+    values = _check_coefficients(c)
+    clip_counts = np.zeros(len(values), dtype=np.int64)
+    if name == "none":
+        return values, clip_counts
+    if name == "max_abs":
+        largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+        return values / np.where(largest > 0, largest, 1.0), clip_counts
+    first, second = (
+        _broadcast_constant(values.shape[1], **{key: constants[key]}) for key in names
+    )
     if name == "min_max":
-        return scale_to_bounds(c, constants["lower"], constants["upper"])
-    z = _UNCLIPPED[name](c, **constants)
-    return z, np.zeros(len(z), dtype=np.int64)
-
-
-def keep_coefficients(c: ArrayLike) -> Array:
-    """Return the coefficients (n, d) unchanged."""
-    return _check_coefficients(c)
-
-
-def squash(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
-    """Return tanh of (c - centre) / scale for each coordinate."""
+        with np.errstate(over="ignore"):
+            width = second - first
+        wrong = ~((width > 0) & (width < np.inf))
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise UserError(
+                f"lower is {first[i]:g} and upper {second[i]:g} for coordinate {i};"
+                " lower must be below upper, and their distance finite."
+            )
+        clipped = np.clip(values, first, second)
+        z = np.asarray(2 * ((clipped - first) / width) - 1)
+        return z, (clipped != values).sum(axis=1, dtype=np.int64)
+    if not (second > 0).all():
+        i = int(np.flatnonzero(~(second > 0))[0])
+        raise UserError(
+            f"scale is {second[i]:g} for coordinate {i}; it must be above 0."
+        )
+    if name == "standard":
+        return np.asarray((values - first) / second), clip_counts
     with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
-        return np.asarray(np.tanh(standardise(c, centre, scale)))
-
-
-def standardise(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
-    """Return (c - centre) / scale for each coordinate of ``c`` (n, d)."""
-    values = _check_coefficients(c)
-    middle = _broadcast_constant(values.shape[1], centre=centre)
-    width = _broadcast_constant(values.shape[1], scale=scale)
-    if not (width > 0).all():
-        i = int(np.flatnonzero(~(width > 0))[0])
-        raise UserError(
-            f"scale is {width[i]:g} for coordinate {i}; it must be above 0."
-        )
-    return np.asarray((values - middle) / width)
-
-
-def divide_by_max(c: ArrayLike) -> Array:
-    """Return each record of ``c`` (n, d) divided by its largest magnitude."""
-    values = _check_coefficients(c)
-    largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
-    return values / np.where(largest > 0, largest, 1.0)
-
-
-def scale_to_bounds(
-    c: ArrayLike, lower: ArrayLike, upper: ArrayLike
-) -> tuple[Array, Counts]:
-    """Return ``c`` mapped from [lower, upper] to [-1, 1], and clip counts."""
-    values = _check_coefficients(c)
-    low = _broadcast_constant(values.shape[1], lower=lower)
-    high = _broadcast_constant(values.shape[1], upper=upper)
-    with np.errstate(over="ignore"):
-        width = high - low
-    wrong = ~((width > 0) & (width < np.inf))
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        raise UserError(
-            f"lower is {low[i]:g} and upper {high[i]:g} for coordinate {i}; lower must"
-            " be below upper, and their distance finite."
-        )
-    clipped = np.clip(values, low, high)
-    z = 2 * ((clipped - low) / width) - 1
-    return np.asarray(z), (clipped != values).sum(axis=1, dtype=np.int64)
+        return np.asarray(np.tanh((values - first) / second)), clip_counts
 
 
 def data_bounds(c: ArrayLike) -> dict[str, Array]:
@@ -140,14 +117,6 @@ def _check_coefficients(c: ArrayLike) -> Array:
     if values.ndim != 2:
         raise UserError(f"coefficients have shape {values.shape}; they must be (n, d).")
     return values
-
-
-_UNCLIPPED: dict[str, Callable[..., Array]] = {
-    "none": keep_coefficients,
-    "standard": standardise,
-    "tanh": squash,
-    "max_abs": divide_by_max,
-}
 
 
 def _broadcast_constant(d: int, /, **named: ArrayLike) -> Array:
@@ -222,18 +191,6 @@ class Linear:
                 f" {d} values, [n, {d}]."
             )
         return np.asarray(values @ self.coef.T + self.intercept)
-
-    def predict(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Return -1/+1, or places of K classes, for each row of ``features`` [n, d].
-
-        A score of 0 gives -1, and of equal ones the first class.
-        """
-        places = predict_indices(self.decision(features))
-        return 2 * places - 1 if self.coef.ndim == 1 else places
-
-    def reversed(self) -> Linear:
-        """Return the classifier with the opposite sign (MRMA, equation 9)."""
-        return Linear(-self.coef, -self.intercept, self.feature_map)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote.base import validate
-from curvote.base.entropy import Entropy, RandomState, SeededEntropy, StudyStreams
+from curvote.base.classes import Classes
+from curvote.base.entropy import (
+    Entropy,
+    RandomState,
+    SeededEntropy,
+    StudyStreams,
+    random_sources,
+)
 from curvote.base.errors import UserError
+from curvote.base.warning_filters import warn_outside
 from curvote.chain.stage import Columns
-from curvote.curves.basis import roughness_matrix
-from curvote.curves.encoding import UNBOUNDED_RESCALINGS, Encoded
-from curvote.estimators.base import Line, Places, TwoSidedClassifier
-from curvote.learning import learners
+from curvote.curves import basis as bases
+from curvote.curves.columns import curve_values, refuse_other_grid, refuse_uneven_grid
+from curvote.curves.encoding import (
+    RESCALING_CONSTANTS,
+    UNBOUNDED_RESCALINGS,
+    Encoded,
+    Encoding,
+    predict_indices,
+)
+from curvote.learning import estimators, learners
 from curvote.learning.votes import averaging_weights, draw_subsets
 from curvote.messages.arms import LABEL_SHARES, protocol_of
 from curvote.messages.message import ClientData, Message, messages_of
@@ -30,8 +49,144 @@ from curvote.wire.task import Task
 Array = NDArray[np.float64]
 
 AUTO = "auto"
+Line = tuple[Array, Any]
+Places = NDArray[np.int64]
+
+COORDINATES = ("coefficients", "orthonormal")
+# What becomes of values far from the centre, and what to do.
+_FAR = (
+    "more than three scales from the centre, where all values look alike. State centre"
+    " and scale, in the units of the coefficients and known without the data."
+)
+# A tanh is within 0.005 of its end there. Few values beyond harm nobody, and a scale
+# that is small by some factor little: only most of them say that constants are wrong.
+REACH = 3
+MOST = 0.5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class TwoSidedClassifier(
+    estimators.WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC
+):
+    """A linear classifier that a subclass learns by playing clients and server."""
+
+    protocol: ClassVar[str]
+    # The rescaling of curves where none is named.
+    of_curves: ClassVar[str]
+
+    basis: str | None = None
+    n_basis: int = 5
+    order: int = 4
+    grid: ArrayLike | None = None
+    epsilon: float = 1.0
+    rescale: str | None = None
+    centre: float | ArrayLike = 0.0
+    scale: float | ArrayLike = 1.0
+    bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1.0, 1.0)
+
+    # What a subclass may take as parameters of its own.
+    judge = "rescaled"
+    coordinates = "coefficients"
+
+    def fit(self, X: Any, y: ArrayLike, **refused: Any) -> Self:
+        """Simulate all rounds on X (n, T or n, d) and labels y (n,).
+
+        Each call asks every row again; ``spent_`` says what a row of all of them spent.
+        A ``sample_weight`` is a UserError.
+        """
+        self._refuse_weights(refused)
+        validate.positive(epsilon=self.epsilon)
+        values, grid = curve_values(X, self.grid)
+        if self.basis is not None:
+            refuse_uneven_grid(X)
+        X, y = validate_data(self, values, y, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, codes = estimators.encode_labels(y)
+        estimators.check_class_count(self.classes_, many=self.many)
+        width = X.shape[1]
+        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
+        onto = self._build_projection(width, grid)
+        lower, upper = estimators.feature_bounds(self.bounds, onto.size)
+        if not np.less(lower, upper).all():
+            raise UserError(
+                f"bounds is {validate.format_value(self.bounds)}; each lower end must"
+                " be below its upper one."
+            )
+        public_values = {
+            "centre": validate.finite(centre=self.centre),
+            "scale": validate.finite(scale=self.scale),
+            "lower": lower,
+            "upper": upper,
+        }
+        needed = RESCALING_CONSTANTS.get(rescale, ())
+        constants = {name: public_values[name] for name in needed}
+        encoding = Encoding(onto, rescale, constants, self.judge)
+        names = Classes(map(str, self.classes_))
+        template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
+        encoded = encoding.encode(X)
+        self._warn_outside(encoding, encoded.coefficients)
+        coef, intercept = self._learn(template, encoded, codes)
+        self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of each row: (n,) of two classes, else (n, K).
+
+        Of two classes above 0 is ``classes_[1]``, else the largest is the class.
+        """
+        check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
+        X, points = curve_values(X)
+        refuse_other_grid(points, self.grid_)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        features = self.task_.encoding.features(X)
+        if len(self.coef_) == 1:
+            return np.asarray(features @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(features @ self.coef_.T + self.intercept_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row."""
+        places = predict_indices(self.decision_function(X))
+        return np.asarray(self.classes_[places])
+
+    def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
+        """Warn of columns that bounds clip, or that lie far from the stated centre."""
+        words = "coefficient {}" if self.basis else "column {}"
+        names: Any = [words.format(i) for i in range(encoding.d)]
+        if self.basis is None:
+            names = getattr(self, "feature_names_in_", names)
+        constants = encoding.constants
+        if "lower" in constants:
+            ends = constants["lower"], constants["upper"]
+            estimators.warn_clipped(coefficients, ends, names, depth=5)
+        elif "scale" in constants:
+            centre, reach = constants["centre"], REACH * constants["scale"]
+            ends = centre - reach, centre + reach
+            warn_outside(coefficients, ends, names, _FAR, max_share=MOST, depth=4)
+
+    def _count_fit(self, n: int) -> tuple[np.random.Generator, Entropy]:
+        """Count a fit of ``n`` rows; return its generator and its noise's entropy.
+
+        To be called before anything is drawn; a later failure takes nothing back.
+        """
+        generator_and_entropy = random_sources(self.random_state)
+        self._record_spending(self.task_.budget, n)
+        return generator_and_entropy
+
+    @abstractmethod
+    def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
+        """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
+
+    def _build_projection(self, width: int, grid: Array | None) -> bases.Projection:
+        coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
+        self.grid_ = grid
+        if self.basis is None:
+            return bases.identity(width)
+        if grid is None:
+            self.grid_ = grid = np.linspace(0, 1, width)
+        plain = bases.projection(self.basis, self.n_basis, grid, self.order, "n_basis")
+        return bases.orthonormal(plain) if coordinates == "orthonormal" else plain
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class DirectClassifier(TwoSidedClassifier):
     """A classifier from one noised vector a client, its numbers and its label in one.
 
@@ -135,38 +290,11 @@ class DirectClassifier(TwoSidedClassifier):
 
     protocol = "direct"
     of_curves = "standard"
-    many = True
 
-    def __init__(
-        self,
-        *,
-        basis: str | None = None,
-        n_basis: int = 5,
-        order: int = 4,
-        grid: ArrayLike | None = None,
-        epsilon: float = 1.0,
-        rescale: str | None = None,
-        centre: float | ArrayLike = 0.0,
-        scale: float | ArrayLike = 1.0,
-        bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1.0, 1.0),
-        coordinates: str = "orthonormal",
-        arm: str = AUTO,
-        intercept: float | str = AUTO,
-        random_state: RandomState = None,
-    ) -> None:
-        self.basis = basis
-        self.n_basis = n_basis
-        self.order = order
-        self.grid = grid
-        self.epsilon = epsilon
-        self.rescale = rescale
-        self.centre = centre
-        self.scale = scale
-        self.bounds = bounds
-        self.coordinates = coordinates
-        self.arm = arm
-        self.intercept = intercept
-        self.random_state = random_state
+    coordinates: str = "orthonormal"
+    arm: str = AUTO
+    intercept: float | str = AUTO
+    random_state: RandomState = None
 
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         n, d = encoded.z.shape
@@ -174,29 +302,35 @@ class DirectClassifier(TwoSidedClassifier):
         wanted = validate.one_of((AUTO, *LABEL_SHARES), arm=self.arm)
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
-        self.task_ = self._first_task(template)
-        rng, noise = self._count_fit(n)
-        data = ClientData(encoded.coefficients, encoded.z, labels)
-        crowd = _Crowd(data, rng.permutation(n), noise)
-        return models.classifier_line(self._decode_rounds(crowd))
-
-    def _first_task(self, template: Task) -> Task:
-        """Return the first round's task, with the terms of its message."""
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
         else:
             validate.positive(intercept=self.intercept)
+        # The first round's task, with the terms of its message.
         options = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
         terms = messages_of(protocol)["report"].terms(
             options.__getitem__, template.encoding
         )
-        return replace(template, protocol=protocol, **terms)
+        self.task_ = replace(template, protocol=protocol, **terms)
+        rng, noise = self._count_fit(n)
+        data = ClientData(encoded.coefficients, encoded.z, labels)
+        order = rng.permutation(n)
 
-    def _decode_rounds(self, crowd: _Crowd) -> Columns:
+        def collect_reports(kind: Message, task: Task) -> Columns:
+            rows = kind.senders.rows({"train": order, "vote": order[:0]})
+            source: Entropy = noise
+            seeded = noise
+            if isinstance(seeded, SeededEntropy):
+                source = StudyStreams(lambda _: seeded)
+            return kind.collect(task, kind.draw(task, data.subset(rows), source))
+
+        return models.classifier_line(self._decode_rounds(collect_reports))
+
+    def _decode_rounds(self, collect: Callable[[Message, Task], Columns]) -> Columns:
         """Return the table ``classifier`` that the server makes of all rounds."""
         report, *later = messages_of(self.task_.protocol).values()
-        first = crowd.collect_reports(report, self.task_)
+        first = collect(report, self.task_)
         terms = public_metadata(self.task_)
         if self.arm_ == "one_of":
             return stages.decode_one_of([first], terms)
@@ -204,27 +338,11 @@ class DirectClassifier(TwoSidedClassifier):
             return stages.decode_reports([first], terms)
         whitening = stages.whitening_columns([first], terms)
         task = later[0].task(self.task_, lambda *_: whitening)
-        second = crowd.collect_reports(later[0], task)
+        second = collect(later[0], task)
         return stages.decode_two_rounds([first], [second], whitening, terms)
 
 
-@dataclass(frozen=True)
-class _Crowd:
-    """Clients in memory: their data, a random order, and the source of noise."""
-
-    data: ClientData
-    order: NDArray[np.int64]
-    noise: Entropy
-
-    def collect_reports(self, kind: Message, task: Task) -> Columns:
-        """Return the server's table of the senders' reports."""
-        rows = kind.senders.rows({"train": self.order, "vote": self.order[:0]})
-        noise = seeded = self.noise
-        if isinstance(seeded, SeededEntropy):
-            noise = StudyStreams(lambda _: seeded)
-        return kind.collect(task, kind.draw(task, self.data.subset(rows), noise))
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class MRMAClassifier(TwoSidedClassifier):
     """Model reversal and averaging under local differential privacy (Qin & Bai 2026).
 
@@ -310,14 +428,8 @@ class MRMAClassifier(TwoSidedClassifier):
     Notes
     -----
     A UserError (a ValueError) names parameters or data that are out of range.
-
-    A ``clone`` begins at nothing and knows of no other object, so the searches of
-    scikit-learn cannot count. With k folds a row stands in k - 1 of the k fits, so a
-    cross-validation spends (k - 1) epsilon on it, and ``GridSearchCV`` of g candidates
-    (g (k - 1) + 1) epsilon with its refit: clones say so once. Scores of held-out rows
-    are computed from the rows as they are: they are not private at all. Choose
-    parameters on public or simulated data. Ensembles such as ``BaggingClassifier`` seed
-    what they fit: their members' ``private_`` is False.
+    Scikit-learn's searches fit clones, which cannot count together, and ensembles seed
+    what they fit: see `curvote.DirectClassifier` for what they spend.
 
     As of `curvote.DirectClassifier`, a warning names columns that lie outside what is
     stated of them, and a scaler that learns from X is outside of the budget.
@@ -333,59 +445,41 @@ class MRMAClassifier(TwoSidedClassifier):
 
     protocol = "mrma"
     of_curves = "tanh"
+    many = False
 
-    def __init__(
-        self,
-        *,
-        basis: str | None = None,
-        n_basis: int = 5,
-        order: int = 4,
-        grid: ArrayLike | None = None,
-        epsilon: float = 1.0,
-        rescale: str | None = None,
-        centre: float | ArrayLike = 0.0,
-        scale: float | ArrayLike = 1.0,
-        bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1.0, 1.0),
-        judge: str = "rescaled",
-        mechanism: str = "laplace",
-        label_share: float | str = "equal",
-        learner: str = "centroid",
-        n_learners: int = 25,
-        n_per_learner: int = 50,
-        train_share: float = 1 / 6,
-        cutoff: float = 0.8,
-        when_none_pass: str = "soft",
-        random_state: RandomState = None,
-    ) -> None:
-        self.basis = basis
-        self.n_basis = n_basis
-        self.order = order
-        self.grid = grid
-        self.epsilon = epsilon
-        self.rescale = rescale
-        self.centre = centre
-        self.scale = scale
-        self.bounds = bounds
-        self.judge = judge
-        self.mechanism = mechanism
-        self.label_share = label_share
-        self.learner = learner
-        self.n_learners = n_learners
-        self.n_per_learner = n_per_learner
-        self.train_share = train_share
-        self.cutoff = cutoff
-        self.when_none_pass = when_none_pass
-        self.random_state = random_state
+    judge: str = "rescaled"
+    mechanism: str = "laplace"
+    label_share: float | str = "equal"
+    learner: str = "centroid"
+    n_learners: int = 25
+    n_per_learner: int = 50
+    train_share: float = 1 / 6
+    cutoff: float = 0.8
+    when_none_pass: str = "soft"
+    random_state: RandomState = None
 
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
-        self._check_parameters(template)
+        # Refused before the rows have reported.
+        rescale = template.encoding.rescale
+        if rescale in UNBOUNDED_RESCALINGS:
+            raise UserError(
+                f"rescale is {rescale!r}, which leaves values that noise on each cannot"
+                " hide; take tanh, max_abs or min_max."
+            )
+        validate.fraction(train_share=self.train_share)
+        validate.at_least(1, n_learners=self.n_learners)
+        validate.at_least(2, n_per_learner=self.n_per_learner)
+        learners.check(self.learner, {})
+        averaging_weights([1.0], self.cutoff, self.when_none_pass)
         self.task_ = replace(
             template, mechanism=self.mechanism, label_share=self.label_share
         )
         MESSAGES["report"].check_task(self.task_)
         rng, entropy = self._count_fit(len(labels))
         everybody = ClientData(encoded.coefficients, encoded.z, labels)
-        order, n_train = rng.permutation(len(labels)), self._train_count(len(labels))
+        n = len(labels)
+        n_train = min(max(2, round(n * self.train_share)), n - 1)
+        order = rng.permutation(n)
         train = everybody.subset(order[:n_train])
         voters = everybody.subset(order[n_train:])
         report, vote = MESSAGES["report"], MESSAGES["vote"]
@@ -402,23 +496,6 @@ class MRMAClassifier(TwoSidedClassifier):
         self.reversed_ = result["reversed"]
         return models.average_ensemble(lines_of_variant(weak, "weak"), result)
 
-    def _check_parameters(self, template: Task) -> None:
-        """Refuse parameters that would fail after the rows have reported."""
-        rescale = template.encoding.rescale
-        if rescale in UNBOUNDED_RESCALINGS:
-            raise UserError(
-                f"rescale is {rescale!r}, which leaves values that noise on each cannot"
-                " hide; take tanh, max_abs or min_max."
-            )
-        validate.fraction(train_share=self.train_share)
-        validate.at_least(1, n_learners=self.n_learners)
-        validate.at_least(2, n_per_learner=self.n_per_learner)
-        learners.check(self.learner, {})
-        averaging_weights([1.0], self.cutoff, self.when_none_pass)
-
-    def _train_count(self, n: int) -> int:
-        return min(max(2, round(n * self.train_share)), n - 1)
-
     def _fit_weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
         count, n = int(self.n_learners), len(reports["z"])
         size = min(int(self.n_per_learner), n)
@@ -428,6 +505,6 @@ class MRMAClassifier(TwoSidedClassifier):
         ]
         learner = {"learner": self.learner, "params": {}}
         basis = self.task_.encoding.projection
-        penalties = {"gram": basis.gram, "roughness": roughness_matrix(basis)}
+        penalties = {"gram": basis.gram, "roughness": bases.roughness_matrix(basis)}
         (fits,) = models.fit_repetitions([problems], penalties, learner)
         return models.weak_table(np.zeros(count, dtype=np.int8), fits)

@@ -1,6 +1,6 @@
 """Transfer between servers as a scikit-learn class, from one release of each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -8,25 +8,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from curvote.base import validate
 from curvote.base.classes import Classes
 from curvote.base.entropy import (
-    Entropy,
     RandomState,
     SeededEntropy,
     SystemEntropy,
     seed_sequence,
 )
 from curvote.base.errors import UserError
-from curvote.base.privacy import Budget, ReleaseCounter, refuse_weights
-from curvote.curves.columns import refuse_curves
-from curvote.estimators import base
+from curvote.base.privacy import Budget
+from curvote.learning import estimators
 from curvote.systems.transfer.method import weights as rules
 from curvote.systems.transfer.method.advice import choose_form
 from curvote.systems.transfer.method.model import DECISIONS, combine, normalize_weights
-from curvote.systems.transfer.method.release import Release, release
+from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import (
     FORMS,
     WITHOUT_NOISE,
@@ -41,47 +39,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 ALONE = "server"
-
-
-@dataclass(frozen=True)
-class ServerRows:
-    """Rows X (n, d) with the places of their classes, and the server of each."""
-
-    X: Array
-    codes: Codes
-    server: list[str]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Return the number of rows of each server, in sorted order."""
-        names, counts = np.unique(self.server, return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
-
-    def noised(self, task: Task) -> Codes:
-        """Return for each row 1 or 0: whether its server releases it with noise."""
-        flags = [task.servers[name].noised for name in self.server]
-        return np.array(flags, dtype=np.int64)
-
-    def budgets(self, task: Task) -> dict[str, Budget]:
-        """Return the budget of each server that adds noise; UserError: no promise."""
-        budgets = {}
-        for name, n in self.sizes.items():
-            try:
-                if task.servers[name].noised:
-                    budgets[name] = task.servers[name].budget(n)
-            except UserError as error:
-                raise UserError(f"server {name}: {error}") from None
-        return budgets
-
-    def draw_releases(
-        self, task: Task, entropy: Callable[[], Entropy]
-    ) -> list[Release]:
-        """Return the release of each server."""
-        named, labels = np.array(self.server), np.array(task.classes)[self.codes]
-        return [
-            release(task, name, self.X[named == name], labels[named == name], entropy())
-            for name in task.servers
-        ]
 
 
 def server_names(server: ArrayLike | None, n: int) -> list[str]:
@@ -114,8 +71,9 @@ AUTO = "auto"
 OF_TWO = "kernel"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TransferKernelClassifier(
-    ReleaseCounter, base.WithoutProbabilities, ClassifierMixin, BaseEstimator
+    estimators.WithoutProbabilities, ClassifierMixin, BaseEstimator
 ):
     """A classifier for one of several servers, from one noised release of each.
 
@@ -202,33 +160,19 @@ class TransferKernelClassifier(
     no yes
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float | str | Mapping[Any, float | str] = 1.0,
-        delta: float | Mapping[Any, float | None] | None = None,
-        release: str = AUTO,
-        target: Any = None,
-        weights: str | Mapping[str, float] = "aligned",
-        decide: str = "balanced",
-        bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1),
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.release = release
-        self.target = target
-        self.weights = weights
-        self.decide = decide
-        self.bounds = bounds
-        self.random_state = random_state
+    epsilon: float | str | Mapping[Any, float | str] = 1.0
+    delta: float | Mapping[Any, float | None] | None = None
+    release: str = AUTO
+    target: Any = None
+    weights: str | Mapping[str, float] = "aligned"
+    decide: str = "balanced"
+    bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1)
+    random_state: RandomState = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.release != OF_TWO
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
+    @property
+    def many(self) -> bool:
+        """Whether the form of a release tells more than two classes apart."""
+        return self.release != OF_TWO
 
     def fit(
         self, X: Any, y: ArrayLike, server: ArrayLike | None = None, **refused: Any
@@ -238,10 +182,9 @@ class TransferKernelClassifier(
         Without ``server`` all rows are one server's. Each call draws anew: ``spent_``
         says what a row of all of them has spent. A ``sample_weight`` is a UserError.
         """
-        refuse_weights(self, refused)
-        refuse_curves(X)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        classes, codes = base.encode_labels(y)
+        self._refuse_weights(refused)
+        X, y = estimators.numeric_records(self, X, y)
+        classes, codes = estimators.encode_labels(y)
         if server is None:
             for name in ("epsilon", "delta", "target", "weights"):
                 value = getattr(self, name)
@@ -252,22 +195,47 @@ class TransferKernelClassifier(
                         f"{name} is {validate.format_value(value)}, but fit was given"
                         " no server: write fit(X, y, server=...), a name for each row."
                     )
-        tables = ServerRows(X, codes, server_names(server, len(codes)))
-        target = _target_server(self.target, tables.sizes)
-        if len(classes) < 2:
-            raise UserError("Classifier can't train when only one class is present.")
-        task = self._common_task(
-            tables, Classes(str(label) for label in classes.tolist())
-        )
-        spends = tables.budgets(task)
-        self.task_, self.reason_ = self._task_in_form(task, tables.sizes, target)
-        names = [feature.name for feature in task.features]
-        base.warn_clipped(X, base.feature_bounds(self.bounds, X.shape[1]), names)
+        servers = np.array(server_names(server, len(codes)))
+        names, counts = np.unique(servers, return_counts=True)
+        sizes = dict(zip(names.tolist(), counts.tolist(), strict=True))
+        target = next(iter(sizes))
+        if self.target is not None:
+            target = validate.one_of(sizes, target=str(self.target))
+        estimators.check_class_count(classes)
+        levels = {}
+        for name in sizes:
+            epsilon, delta = server_value(self.epsilon, name, "epsilon"), None
+            if epsilon not in WITHOUT_NOISE:
+                delta = server_value(self.delta, name, "delta")
+            levels[name] = Level(epsilon, delta)
+        d = X.shape[1]
+        columns = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
+        ends = estimators.feature_bounds(self.bounds, d)
+        features = [
+            Feature(*column)
+            for column in zip(columns, *(end.tolist() for end in ends), strict=True)
+        ]
+        task = Task(tuple(features), Classes(map(str, classes)), levels)
+        spends = {}
+        for name, n in sizes.items():
+            try:
+                if task.servers[name].noised:
+                    spends[name] = task.servers[name].budget(n)
+            except UserError as error:
+                raise UserError(f"server {name}: {error}") from None
+        self.task_, self.reason_ = self._task_in_form(task, sizes, target)
+        estimators.warn_clipped(X, ends, [feature.name for feature in task.features])
         weights, seed = self._check_weights(), seed_sequence(self.random_state)
-        self._count_servers(spends, tables.noised(task))
-        self.sent_ = tables.draw_releases(
-            self.task_, lambda: SystemEntropy() if seed is None else SeededEntropy(seed)
-        )
+        before: dict[str, Budget] = getattr(self, "spent_", {})
+        added = {name: before[name] + spends[name] for name in before.keys() & spends}
+        self.spent_ = before | spends | added
+        self._count_releases(np.isin(servers, [*spends]).astype(np.int64))
+        labels = np.array(self.task_.classes)[codes]
+        self.sent_ = []
+        for name in self.task_.servers:
+            noise = SystemEntropy() if seed is None else SeededEntropy(seed)
+            rows = servers == name
+            self.sent_.append(release(self.task_, name, X[rows], labels[rows], noise))
         self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
         return self
@@ -284,13 +252,7 @@ class TransferKernelClassifier(
 
     def _check_records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
-        refuse_curves(X)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def _common_task(self, tables: ServerRows, classes: Classes) -> Task:
-        """Return the task that all servers share, in whatever form."""
-        levels = {name: self._server_level(name) for name in tables.sizes}
-        return Task(self._features(tables.X.shape[1]), classes, levels)
+        return np.asarray(estimators.numeric_records(self, X, reset=False))
 
     def _task_in_form(
         self, task: Task, sizes: Mapping[str, int], target: str
@@ -315,19 +277,6 @@ class TransferKernelClassifier(
         planned = replace(task, release=choice.release, params=choice.params)
         return planned, choice.reason
 
-    def _server_level(self, server: str) -> Level:
-        epsilon = server_value(self.epsilon, server, "epsilon")
-        if epsilon in WITHOUT_NOISE:
-            return Level(epsilon)
-        return Level(epsilon, server_value(self.delta, server, "delta"))
-
-    def _features(self, d: int) -> tuple[Feature, ...]:
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (end.tolist() for end in base.feature_bounds(self.bounds, d))
-        return tuple(
-            Feature(*column) for column in zip(names, lower, upper, strict=True)
-        )
-
     def _check_weights(self) -> str | dict[str, float]:
         """Return the weights; what `combine` would refuse spends nothing."""
         validate.one_of(DECISIONS, decide=self.decide)
@@ -342,16 +291,3 @@ class TransferKernelClassifier(
         named = {str(name): weight for name, weight in self.weights.items()}
         normalize_weights(named, list(self.task_.servers))
         return named
-
-    def _count_servers(self, now: dict[str, Budget], noised: NDArray[np.int64]) -> None:
-        """Add what this fit spends at each server, and count its rows."""
-        before: dict[str, Budget] = getattr(self, "spent_", {})
-        added = {name: before[name] + now[name] for name in before.keys() & now}
-        self.spent_ = before | now | added
-        self._count_releases(noised)
-
-
-def _target_server(requested: Any, sizes: Mapping[str, int]) -> str:
-    if requested is None:
-        return next(iter(sizes))
-    return validate.one_of(sizes, target=str(requested))

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from curvote.systems.labels.method.classifier import PrivateLabelClassifier
     from curvote.systems.labels.method.scoring import private_score
     from curvote.systems.labels.method.search import PrivateSearchCV
-    from curvote.systems.labels.regression.noise import noise_targets
     from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
-    from curvote.systems.labels.regression.targets import NoisedTargets
+    from curvote.systems.labels.regression.targets import NoisedTargets, noise_targets
 else:
     __getattr__ = exports(
         __name__,
@@ -44,7 +43,7 @@ else:
             "Score": "curvote.systems.labels.codes.encoding",
             "Spectral": "curvote.systems.labels.learners.graph",
             "encode": "curvote.systems.labels.codes.encoding",
-            "noise_targets": "curvote.systems.labels.regression.noise",
+            "noise_targets": "curvote.systems.labels.regression.targets",
             "private_score": "curvote.systems.labels.method.scoring",
         },
     )

@@ -100,28 +100,14 @@ def estimate_utility(positive: ArrayLike, n: ArrayLike, q: float) -> Utility:
     Each vote was kept with probability ``q`` in (1/2, 1] and else turned round (MRMA,
     equation 7). The estimate is (positive/n + q - 1)/(2q - 1), equation (8), unbiased
     by theorem 3; it may leave [0, 1]. The standard error plugs the observed rate into
-    ``utility_variance``. Counts outside 0..n, n < 1 or another q are a UserError.
+    the exact variance p (1 - p) / (n (2q - 1)^2), p the probability of a vote "right"
+    after randomization. Counts outside 0..n, n < 1 or another q are a UserError.
     """
     votes, total = check_vote_counts(positive, n)
     rate = votes / total
     gain = _vote_gain(q)
     error = np.sqrt(rate * (1 - rate) / total) / gain
     return Utility((rate + q - 1) / gain, error)
-
-
-def utility_variance(r: ArrayLike, n: ArrayLike, q: float) -> FloatArray:
-    """Return the exact variance of the estimate for true accuracy ``r``.
-
-    p = q r + (1-q)(1-r) is the probability of a vote "right" after randomization. This
-    is the exact variance, not the bound printed in MRMA, theorem 3.
-    """
-    accuracy, total = np.asarray(r, dtype=np.float64), np.asarray(n)
-    if not ((accuracy >= 0) & (accuracy <= 1)).all():
-        raise UserError(f"r is {r!r}; an accuracy must lie in [0, 1].")
-    if not (total >= 1).all():
-        raise UserError(f"n is {n!r}; every classifier needs at least one vote.")
-    p = q * accuracy + (1 - q) * (1 - accuracy)
-    return np.asarray(p * (1 - p) / (total * _vote_gain(q) ** 2))
 
 
 def check_vote_counts(positive: ArrayLike, n: ArrayLike) -> tuple[IntArray, IntArray]:

@@ -30,7 +30,7 @@ from curvote import (
     encode,
     private_score,
 )
-from curvote.base import privacy
+from curvote.learning import estimators
 
 MODELS: dict[str, Callable[..., Any]] = {
     "direct": DirectClassifier,
@@ -56,7 +56,7 @@ def data() -> Data:
 @pytest.fixture
 def unsaid(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Collect warnings in a process that has said nothing yet."""
-    monkeypatch.setattr(privacy, "_clone_fits", Counter())
+    monkeypatch.setattr(estimators, "_clone_fits", Counter())
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield heard

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.base.errors import UserError
 from curvote.systems.labels.codes.encoding import encode
 from curvote.systems.labels.learners import smoothing
 
@@ -40,7 +39,7 @@ def test_the_exponent_is_found_from_codes(true):
     proba = smoothing.probabilities(given, true)
     y = (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1).clip(max=4)
     codes = encode(y, np.arange(5), 2.0, "subset", true)
-    assert smoothing.fit_exponent(given, codes) == true
+    assert smoothing.best_exponent(given, codes.likelihood())[0] == true
 
 
 def test_the_likelihood_is_that_of_the_mixture():
@@ -49,10 +48,3 @@ def test_the_likelihood_is_that_of_the_mixture():
     found = smoothing.log_likelihood(proba, likely)
     assert found == pytest.approx(np.log(0.2 + 0.2))
     assert smoothing.posterior(proba, likely) == pytest.approx(0.5)
-
-
-def test_one_code_a_record():
-    """Votes and codes of different length are refused."""
-    codes = encode([0, 1, 0], [0, 1], 1.0, "rr", 0)
-    with pytest.raises(UserError, match="votes are of 2 records, codes of 3"):
-        smoothing.fit_exponent(np.ones((2, 2)), codes)

@@ -8,16 +8,18 @@ import pytest
 from curvote import Budget, PrivateLabelClassifier, UserError
 from curvote.base.entropy import SeededEntropy
 from curvote.labels import Codes
-from curvote.systems.labels.codes.encoding import TwoRounds
+from curvote.systems.labels.codes.encoding import encode_in_two_rounds
 
 K = np.array(["a", "b", "c"])
 
 
 def asked(labels: np.ndarray, prior: np.ndarray) -> tuple[Codes, Codes]:
     """Return the codes of the first round and of both, records in reverse order."""
-    rounds = TwoRounds(labels, K, 2.0, SeededEntropy(0))
     order = np.arange(len(labels))[::-1]
-    first, both = rounds.codes(order, lambda _first, _codes, second: prior[second])
+    first, both = encode_in_two_rounds(
+        *(labels, K, 2.0, SeededEntropy(0), order),
+        lambda _first, _codes, second: prior[second],
+    )
     return first, both
 
 
@@ -44,8 +46,8 @@ def test_the_second_round_learns_from_the_codes_of_the_first_only() -> None:
         return np.full((len(second), 3), 1 / 3)
 
     labels = K[np.arange(40) % 3]
-    rounds = TwoRounds(labels, K, 1.0, SeededEntropy(0))
-    early, _ = rounds.codes(np.arange(40), prior)
+    noise = SeededEntropy(0)
+    early, _ = encode_in_two_rounds(labels, K, 1.0, noise, np.arange(40), prior)
     ((first, codes, second),) = seen
     assert codes is early
     assert sorted([*first, *second]) == list(range(40))

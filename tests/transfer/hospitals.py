@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.entropy import SeededEntropy
+from curvote.systems.transfer.method.phases import Servers, target_level
 from curvote.systems.transfer.method.release import Release, release
 from curvote.systems.transfer.method.task import Task
 
@@ -39,3 +40,11 @@ def releases(asked: Task, tables: Mapping[str, Table], seed: int = 0) -> list[Re
     """Return what each server sends."""
     entropy = {name: SeededEntropy(seed) for name in tables}
     return [release(asked, name, *each, entropy[name]) for name, each in tables.items()]
+
+
+def radius(
+    n: Any, epsilon: Any, *exponents: Any, delta: Any = None, **named: Any
+) -> float:
+    """Return r of (5), with ``delta`` of (11), for gamma, beta and d."""
+    servers = Servers.of(n, epsilon, *exponents, **named)
+    return servers.radius(target_level(servers.epsilon, delta, servers.n.size))

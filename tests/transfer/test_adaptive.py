@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method import weights
 from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task, form
@@ -161,16 +160,6 @@ def test_a_reading_is_plain_data():
         rule = rule_of(name, sides, target)
         again = type(rule)(**rule.to_json())
         assert (again.read(values)[0] == rule.read(values)[0]).all()
-
-
-def test_known_exponents_leave_less_to_worse_sources():
-    """Weights of (12) fall with gamma, the more the smaller the bandwidth."""
-    sides = [side(name, 500, 0.01, 1.0, 3) for name in "abc"]
-    w = weights.oracle_weights(sides, 0, [1, 0.5, 2], 0.5)
-    assert w.sum(axis=1) == pytest.approx(1)
-    assert w[0] == pytest.approx(1 / 3)  # h = 1 is no distance at all
-    assert (np.diff(w[1:, 2]) < 0).all()
-    assert (w[1:, 1] > w[1:, 0]).all()
 
 
 def test_grids_of_bandwidths():

@@ -13,13 +13,13 @@ from typer.testing import CliRunner, Result
 
 from curvote.base.errors import UserError
 from curvote.cli.app import app
-from curvote.systems.transfer.method import rates
 from curvote.systems.transfer.method.advice import (
     NOTICEABLE_FALL,
     Advice,
     Server,
     advise,
 )
+from tests.transfer.hospitals import radius
 
 TARGET = Server("hungarian", 142, 1.0)
 
@@ -34,16 +34,16 @@ def test_r_is_that_of_the_equation() -> None:
     sources = [Server("cleveland", 303, 0.2), Server("va", 141, 2.0, 0.9, 1e-9)]
     found = advise([TARGET, *sources], d=7, beta=0.8)
     smallest = 1e-9
-    assert found.alone.r == rates.radius(142, 1, 1, 0.8, 7, smallest)
+    assert found.alone.r == radius(142, 1, 1, 0.8, 7, delta=smallest)
     given = {"beta": 0.8, "d": 7, "delta": smallest}
     for offer, gamma in zip(found.offers, (1, 0.9), strict=True):
         pair = (142, offer.server.n), (1, offer.server.epsilon), gamma
-        assert offer.gain.r == rates.radius(*pair, **given)
+        assert offer.gain.r == radius(*pair, **given)
         assert offer.gain.risk == pytest.approx(
             (offer.gain.r / found.alone.r) ** (0.8 * 2)
         )
     sizes, budgets = (142, 303, 141), (1, 0.2, 2)
-    together = rates.radius(sizes, budgets, (1, 1, 0.9), **given)
+    together = radius(sizes, budgets, (1, 1, 0.9), **given)
     assert found.together.r == together
 
 
@@ -83,7 +83,7 @@ def test_records_of_its_own_would_do_the_same(epsilon: float) -> None:
     found = one(Server("s", 800, 0.7, 1.2, 1e-7), target, d=2)
     assert found.alone.records == pytest.approx(500)
     many = found.offers[0].gain
-    again = rates.radius(many.records, epsilon, 1, 1, 2) if epsilon < 9 else None
+    again = radius(many.records, epsilon, 1, 1, 2) if epsilon < 9 else None
     alone = Server("t", round(many.records), epsilon, delta=1e-7)
     other = one(Server("s", 800, 0.7, 1.2, 1e-7), alone, d=2)
     assert other.alone.r == pytest.approx(many.r, rel=1e-3)

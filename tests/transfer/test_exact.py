@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
-from curvote.base.errors import UserError
-from curvote.systems.transfer.method import exact
-from curvote.systems.transfer.method.exact import QueryBatch
-from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.mechanisms.gaussian import GaussianNoise
+from curvote.systems.transfer.method.features import QueryBatch, kernel_matrix
+from curvote.systems.transfer.method.forms.kernel import ROUNDING_FACTOR, Kernel
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task
 
@@ -27,6 +26,24 @@ def a_task(**params):
     )
 
 
+UNIT = 1 << 20
+
+
+def release_process(task, table, points, entropy):
+    """Return the exact release of one table, (|H|, q), and its variance."""
+    p, (X, y) = task.params, table
+    cube, queries, ill = task.cube(X), task.cube(points), task.codes(y) == 1
+    batches = [QueryBatch(p["kernel"], queries, h / p["span"]) for h in p["bandwidths"]]
+    coordinates = [batch.coordinates(cube, ill - 0.5) for batch in batches]
+    budget, ends = task.cost(len(cube)), np.cumsum([len(part) for part in coordinates])
+    reach = UNIT * math.sqrt(len(batches)) + ROUNDING_FACTOR * math.sqrt(ends[-1])
+    noise = GaussianNoise(reach, budget.epsilon, budget.delta)
+    steps = np.rint(np.concatenate(coordinates) * UNIT).astype(np.int64)
+    parts = np.split(noise.add(steps, entropy) / (UNIT * len(cube)), ends[:-1])
+    values = [batch.basis @ part for batch, part in zip(batches, parts, strict=True)]
+    return np.stack(values), (noise.sigma / (UNIT * len(cube))) ** 2
+
+
 def simulated(seed, n=300):
     """Return records of two classes on a board of four squares."""
     rng = np.random.default_rng(seed)
@@ -41,7 +58,7 @@ def test_coordinates_hold_the_process_and_one_record_moves_them_little(kernel):
     rng, width = np.random.default_rng(0), 0.4
     batch, cube = rng.random((25, 2)), rng.random((8, 2))
     near, made = (
-        exact.kernel_matrix(kernel, batch, cube, width),
+        kernel_matrix(kernel, batch, cube, width),
         QueryBatch(kernel, batch, width),
     )
     for _ in range(200):
@@ -57,14 +74,12 @@ def test_the_noise_has_the_kernel_as_covariance():
     """Near points have correlated noise around the true sum."""
     task, points = a_task(), np.array([[0.2, 0.2], [0.3, 0.25], [0.9, 0.9]])
     table = simulated(1, n=20)
-    seen = [
-        exact.release_process(task, table, points, SeededEntropy(s)) for s in range(400)
-    ]
+    seen = [release_process(task, table, points, SeededEntropy(s)) for s in range(400)]
     told = np.array([values[0] for values, _ in seen])
     covariance = np.cov(told.T) / seen[0][1]
-    expected = exact.kernel_matrix("triangular", points, points, 0.5)
+    expected = kernel_matrix("triangular", points, points, 0.5)
     assert covariance == pytest.approx(expected, abs=0.2)
-    truth = exact.kernel_matrix("triangular", points, table[0], 0.5) @ (
+    truth = kernel_matrix("triangular", points, table[0], 0.5) @ (
         (table[1] == "yes") - 0.5
     )
     spread = math.sqrt(seen[0][1] / 400)
@@ -78,7 +93,7 @@ def test_binning_is_as_accurate_as_the_exact_process():
     right = {"exact": [], "binned": []}
     for seed in range(60):
         table, task = simulated(seed), replace(a_task(), seed=seed)
-        values, _ = exact.release_process(task, table, queries, SeededEntropy(seed))
+        values, _ = release_process(task, table, queries, SeededEntropy(seed))
         right["exact"].append(((values[0] > 0) == ill).mean())
         made = release(task, "s", *table, SeededEntropy(seed))
         rows = Kernel().weights(task, made.values.astype(float))
@@ -92,7 +107,7 @@ def test_binning_is_as_accurate_as_the_exact_process():
 def test_the_noise_of_both_is_the_same():
     """A query of the binning release has the exact one's variance."""
     task, table = a_task(grids=50), simulated(0)
-    _, variance = exact.release_process(task, table, table[0][:30], SeededEntropy(0))
+    _, variance = release_process(task, table, table[0][:30], SeededEntropy(0))
     made = release(task, "s", *table, SeededEntropy(0))
     sigma = made.sigma / Kernel().unit(task) / made.n
     assert math.sqrt(variance) == pytest.approx(sigma, rel=0.01)
@@ -100,16 +115,10 @@ def test_the_noise_of_both_is_the_same():
 
 def test_bandwidths_are_released_jointly():
     """Four bandwidths cost twice the deviation."""
-    one = exact.release_process(a_task(), simulated(0), [[0.5, 0.5]], SeededEntropy(0))
+    one = release_process(a_task(), simulated(0), [[0.5, 0.5]], SeededEntropy(0))
     four = a_task(bandwidths=[1.0, 0.5, 0.25, 0.125], grids=50)
-    values, variance = exact.release_process(
+    values, variance = release_process(
         four, simulated(0), [[0.5, 0.5]], SeededEntropy(0)
     )
     assert values.shape == (4, 1)
     assert variance == pytest.approx(4 * one[1], rel=1e-3)
-
-
-def test_a_histogram_has_no_exact_process():
-    """Only smooth kernels have one."""
-    with pytest.raises(UserError, match="triangular or gaussian"):
-        exact.release_process(a_task(kernel="histogram"), simulated(0), [[0.5, 0.5]])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method import rates
-from curvote.systems.transfer.method.phases import rate_lines
+from curvote.systems.transfer.method import phases
 
 KNOWN: dict[str, Any] = {
     "n0": 20_000,
@@ -37,9 +36,9 @@ def drawn(rng: np.random.Generator) -> dict[str, Any]:
 
 def around(setting: dict[str, Any]) -> np.ndarray:
     """400 epsilons over all regimes, none within 2 % of an end."""
-    ends = np.array([one.epsilon for one in rates.switches(**setting)])
+    ends = np.array([one.epsilon for one in phases.switches(**setting)])
     at = np.geomspace(ends.min() / 20, ends.max() * 20, 400)
-    known = np.array(rates.regimes(**setting)[1:])
+    known = np.array(phases.regimes(**setting)[1:])
     known = known[(known > 0) & np.isfinite(known)]
     return at[(np.abs(np.log(at[:, None] / known)) > 0.02).all(axis=1)]
 
@@ -47,9 +46,9 @@ def around(setting: dict[str, Any]) -> np.ndarray:
 def same(setting: dict[str, Any], *, as_printed: bool = False) -> bool:
     """Whether table and brute force agree everywhere."""
     at = around(setting)
-    table = rates.dominant(epsilon=at, as_printed=as_printed, **setting)
+    table = phases.dominant(epsilon=at, as_printed=as_printed, **setting)
     return bool(
-        np.array_equal(table, rates.dominant_by_comparison(epsilon=at, **setting))
+        np.array_equal(table, phases.dominant_by_comparison(epsilon=at, **setting))
     )
 
 
@@ -64,27 +63,27 @@ def test_the_corrected_table_is_what_brute_force_finds() -> None:
 
 def test_the_misprinted_end_has_another_exponent() -> None:
     """eps(21) = 1.432 where the paper's own formula gives 3.941."""
-    assert rates.regimes(**KNOWN).eps_21 == pytest.approx(1.432, abs=5e-4)
-    assert rates.regimes(**KNOWN, as_printed=True).eps_21 == pytest.approx(3.94, 1e-3)
+    assert phases.regimes(**KNOWN).eps_21 == pytest.approx(1.432, abs=5e-4)
+    assert phases.regimes(**KNOWN, as_printed=True).eps_21 == pytest.approx(3.94, 1e-3)
 
 
 def test_the_row_below_1_may_begin_with_the_target() -> None:
     """Between eps(2) and eps(21), which the printed table leaves out."""
     setting = {"n0": 216614, "n": 74409, "m": 3, "beta": 0.97, "d": 4, "gamma": 0.85}
-    ends = rates.regimes(**setting)
+    ends = phases.regimes(**setting)
     at = (ends.eps_2 * ends.eps_21) ** 0.5
     assert ends.eps_2 < at < ends.eps_21
-    assert rates.dominant(epsilon=at, **setting) == "NPt"
-    assert rates.dominant_by_comparison(epsilon=at, **setting) == "NPt"
-    assert rates.dominant(epsilon=at, **setting, as_printed=True) == "Ps"
+    assert phases.dominant(epsilon=at, **setting) == "NPt"
+    assert phases.dominant_by_comparison(epsilon=at, **setting) == "NPt"
+    assert phases.dominant(epsilon=at, **setting, as_printed=True) == "Ps"
 
 
 def test_ends_are_where_the_rates_change_hands() -> None:
     """Every switch is an end of the table, and 1 is left at eps(1) only."""
     rng = np.random.default_rng(6)
     for setting in (drawn(rng) for _ in range(100)):
-        ends = np.array(rates.regimes(**setting)[1:])
-        found = rates.switches(**setting)
+        ends = np.array(phases.regimes(**setting)[1:])
+        found = phases.switches(**setting)
         for one, after in pairwise(found):
             assert one.after == after.before
             assert one.epsilon <= after.epsilon
@@ -99,7 +98,7 @@ def test_the_table_is_continuous_at_gamma_1() -> None:
     at = np.geomspace(1e-4, 10, 100)
     for n0 in (2000, 20_000):
         row = [
-            rates.dominant(epsilon=at, **KNOWN | {"n0": n0, "gamma": gamma})
+            phases.dominant(epsilon=at, **KNOWN | {"n0": n0, "gamma": gamma})
             for gamma in (1 - 1e-9, 1.0, 1 + 1e-9)
         ]
         assert np.array_equal(row[0], row[1])
@@ -109,9 +108,9 @@ def test_the_table_is_continuous_at_gamma_1() -> None:
 def test_risk_is_what_the_deciding_rate_says() -> None:
     """Log excess risk by (4) is the deciding line; 0 where nothing is learnt."""
     at = np.geomspace(1e-6, 10, 50)
-    known = {line.name: line.at(np.log(at)) for line in rate_lines(**KNOWN)}
-    names = rates.dominant_by_comparison(epsilon=at, **KNOWN)
-    risks = rates.log_risk(at, **KNOWN, alpha=1)
+    known = {line.name: line.at(np.log(at)) for line in phases.rate_lines(**KNOWN)}
+    names = phases.dominant_by_comparison(epsilon=at, **KNOWN)
+    risks = phases.log_risk(at, **KNOWN, alpha=1)
     for place, name in enumerate(names):
         level = known[name][place] if name in known else 0
         assert risks[place] == pytest.approx(-0.25 * 2 * level)
@@ -119,9 +118,9 @@ def test_risk_is_what_the_deciding_rate_says() -> None:
 
 def test_one_epsilon_gives_one_word() -> None:
     """A text for a number, an array for an array."""
-    assert rates.dominant(epsilon=1e-9, **KNOWN) == "1"
-    assert rates.dominant(epsilon=100, **KNOWN) == "NPs"
-    assert rates.dominant_by_comparison(epsilon=[1e-9, 100], **KNOWN).tolist() == [
+    assert phases.dominant(epsilon=1e-9, **KNOWN) == "1"
+    assert phases.dominant(epsilon=100, **KNOWN) == "NPs"
+    assert phases.dominant_by_comparison(epsilon=[1e-9, 100], **KNOWN).tolist() == [
         "1",
         "NPs",
     ]
@@ -141,14 +140,14 @@ def test_one_epsilon_gives_one_word() -> None:
 def test_the_table_is_for_its_sizes_only(changed: dict[str, Any], said: str) -> None:
     """Corollary 3.2's assumptions are asked for; brute force needs none on n0."""
     with pytest.raises(UserError, match=said):
-        rates.regimes(**KNOWN | changed)
+        phases.regimes(**KNOWN | changed)
     if "n0" in changed:
-        assert rates.dominant_by_comparison(epsilon=1.0, **KNOWN | changed)
+        assert phases.dominant_by_comparison(epsilon=1.0, **KNOWN | changed)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, [1, 0]])
 def test_an_epsilon_is_above_0(epsilon: Any) -> None:
     """In both forms."""
-    for form in (rates.dominant, rates.dominant_by_comparison):
+    for form in (phases.dominant, phases.dominant_by_comparison):
         with pytest.raises(UserError, match="epsilon"):
             form(epsilon=epsilon, **KNOWN)

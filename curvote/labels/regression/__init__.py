@@ -12,16 +12,19 @@ from curvote.base.lazy import exports
 __all__ = ["NoisedTargets", "PrivateLabelRegressor", "noise_targets", "squared_error"]
 
 if TYPE_CHECKING:
-    from curvote.systems.labels.regression.noise import noise_targets
     from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
-    from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
+    from curvote.systems.labels.regression.targets import (
+        NoisedTargets,
+        noise_targets,
+        squared_error,
+    )
 else:
     __getattr__ = exports(
         __name__,
         {
             "NoisedTargets": "curvote.systems.labels.regression.targets",
             "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
-            "noise_targets": "curvote.systems.labels.regression.noise",
+            "noise_targets": "curvote.systems.labels.regression.targets",
             "squared_error": "curvote.systems.labels.regression.targets",
         },
     )

@@ -21,7 +21,7 @@ from curvote.papers.rows import (
     select,
 )
 from curvote.report.data import series_look
-from curvote.systems.transfer.method.exact import kernel_matrix
+from curvote.systems.transfer.method.features import kernel_matrix
 
 SPLITS = 200
 TRAINED = 100

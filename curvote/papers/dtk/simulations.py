@@ -22,8 +22,7 @@ from curvote.mechanisms.gaussian import GaussianNoise
 from curvote.papers.figure import ACCURACY, Chart, Series, looks
 from curvote.papers.reproduction import Evidence
 from curvote.papers.rows import Row, column_levels, distinct_values, score_row, select
-from curvote.systems.transfer.method.exact import QueryBatch
-from curvote.systems.transfer.method.features import Grids, Histogram
+from curvote.systems.transfer.method.features import Grids, Histogram, QueryBatch
 from curvote.systems.transfer.method.forms.kernel import PrintedNoise
 
 WIDTHS = tuple(2.0**-i for i in range(1, 8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from curvote.curves.partition import Array, Partitions
 from curvote.learning.cells import predict_cells
 
 
+@dataclass(eq=False, repr=False)
 class CellClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """Table of scores by cell and class; all its parts are public.
 
@@ -25,19 +27,11 @@ class CellClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     order the classes and are no probabilities, so there is no ``predict_proba``.
     """
 
-    def __init__(
-        self,
-        columns: list[str],
-        encoding: dict[str, Any],
-        cuts: dict[str, Any],
-        scores: Array,
-        classes: list[str],
-    ) -> None:
-        self.columns = columns
-        self.encoding = encoding
-        self.cuts = cuts
-        self.scores = scores
-        self.classes = classes
+    columns: list[str]
+    encoding: dict[str, Any]
+    cuts: dict[str, Any]
+    scores: Array
+    classes: list[str]
 
     @classmethod
     def from_scorecard(
@@ -51,14 +45,6 @@ class CellClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
         """Return the classifier of an encoding and a decoded scorecard."""
         cuts = {name: values.tolist() for name, values in partitions.columns.items()}
         return cls(list(columns), encoding.to_json(), cuts, scores, list(classes))
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the publisher's order."""
-        return np.asarray(self.classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""

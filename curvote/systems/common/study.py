@@ -1,6 +1,6 @@
 """Simulated clients of a study: their roles, messages and scores."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,7 @@ from curvote.messages.measures import MISCLASSIFICATION, NONE_PASSED, RECALL
 from curvote.messages.message import Array, ClientData, Message, assign_candidates
 from curvote.messages.roles import Roles, RowIndex, roles_of_table
 from curvote.messages.stages import configured_task, study_metadata
+from curvote.systems.common.tables import columns_of
 from curvote.wire.task import AnyTask, Task
 
 _ENCODED_COLUMNS = ("label", "group", "part", "coefficients", "z")
@@ -173,6 +174,12 @@ class TestClients:
         return np.asarray(np.mean(wrong, axis=0))
 
 
+def score_table(rows: Iterable[tuple[str, str, float]]) -> Rows:
+    """Return the table ``scores`` of (method, metric, value)."""
+    kinds = {"method": object, "metric": object, "value": np.float64}
+    return {SCORES.name: columns_of(rows, kinds)}
+
+
 def score_rows(
     errors: Mapping[str, float], none_passed: Mapping[str, Any] | None = None
 ) -> Rows:
@@ -181,17 +188,10 @@ def score_rows(
     A row tells the error of a method; where ``none_passed`` names the method, another
     one tells whether no classifier passed the cutoff.
     """
-    flags = dict(none_passed or {})
-    return {
-        SCORES.name: {
-            "method": np.array([*errors, *flags], dtype=object),
-            "metric": np.repeat(
-                np.array([MISCLASSIFICATION.name, NONE_PASSED.name], dtype=object),
-                [len(errors), len(flags)],
-            ),
-            "value": np.array([*errors.values(), *flags.values()], dtype=float),
-        }
-    }
+    rows = [(name, MISCLASSIFICATION.name, error) for name, error in errors.items()]
+    flags = (none_passed or {}).items()
+    rows += [(name, NONE_PASSED.name, flag) for name, flag in flags]
+    return score_table(rows)
 
 
 Places = NDArray[Any]
@@ -233,6 +233,18 @@ def score_places(
     return add_class_scores(rows, main, truth, predictions[main], classes)
 
 
+def confusion_matrix(truth: Places, predictions: Places, k: int) -> Places:
+    """Return how many of each true class (rows) were said to be of each, (K, K)."""
+    pairs = np.asarray(truth, dtype=np.int64) * k + predictions
+    return np.bincount(pairs, minlength=k**2).reshape(k, k)
+
+
+def mean_recall(matrix: Places) -> float:
+    """Return the mean over the classes that occur of the share that is recognised."""
+    n = matrix.sum(axis=1)
+    return float((np.diag(matrix)[n > 0] / n[n > 0]).mean())
+
+
 def add_class_scores(
     rows: Rows, method: str, truth: Places, predictions: Places, classes: Sequence[str]
 ) -> Rows:
@@ -246,8 +258,7 @@ def add_class_scores(
     if len(classes) == 2:
         return rows
     k, names = len(classes), np.array(classes, dtype=object)
-    pairs = np.asarray(truth, dtype=np.int64) * k + predictions
-    matrix = np.bincount(pairs, minlength=k**2).reshape(k, k)
+    matrix = confusion_matrix(truth, predictions, k)
     tested = matrix.sum(axis=1)
     was_tested = tested > 0
     n = int(was_tested.sum())

@@ -1,6 +1,7 @@
 """Tables that several systems share: clients, reports, votes and classifiers."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,15 @@ ENSEMBLE: Final = Table(
     },
     unit="classifier",
 )
+
+
+def columns_of(rows: Iterable[Sequence[Any]], kinds: Mapping[str, Any]) -> Columns:
+    """Return the columns of a table, of these NumPy types, from its rows."""
+    values = [*rows]
+    return {
+        name: np.array([row[place] for row in values], dtype=kind)
+        for place, (name, kind) in enumerate(kinds.items())
+    }
 
 
 def lines_of_variant(weak: Columns, name: str) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Metrics and methods of private labels and numbers, and the tables of their scores."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from curvote.chain.measure import Look, Method, Metric
 from curvote.chain.stage import Columns
 from curvote.messages.measures import CLEAN, MAJORITY
+from curvote.systems.common import study
 
 ACCURACY: Final = Metric(
     "accuracy",
@@ -124,33 +125,27 @@ Places = NDArray[np.int64]
 BINS = 15
 
 
-class ScoreRow(NamedTuple):
-    """A row of the table ``scores``."""
-
-    method: str
-    metric: str
-    value: float
+ScoreRow = tuple[str, str, float]
 
 
 def score_predictions(
     method: str, labels: Places, predictions: Places
 ) -> Iterator[ScoreRow]:
     """Yield accuracy and balanced accuracy of a method's predicted places."""
-    counts = np.bincount(labels)
-    hits = np.bincount(labels[labels == predictions], minlength=len(counts))
-    recall = hits[counts > 0] / counts[counts > 0]
-    yield ScoreRow(method, ACCURACY.name, float(hits.sum() / len(labels)))
-    yield ScoreRow(method, BALANCED.name, float(recall.mean()))
+    n_classes = int(max(labels.max(), predictions.max())) + 1
+    matrix = study.confusion_matrix(labels, predictions, n_classes)
+    yield method, ACCURACY.name, float(np.diag(matrix).sum() / len(labels))
+    yield method, BALANCED.name, study.mean_recall(matrix)
 
 
 def recall_table(labels: Places, predictions: Places, classes: list[str]) -> Columns:
     """Return the table ``recalls``: tests and recognitions of each class."""
-    k = len(classes)
+    matrix = study.confusion_matrix(labels, predictions, len(classes))
     return {
         "class": np.array(classes, dtype=object),
-        "n": np.bincount(labels, minlength=k),
-        "recognised": np.bincount(labels[labels == predictions], minlength=k),
-        "said": np.bincount(predictions, minlength=k),
+        "n": matrix.sum(axis=1),
+        "recognised": matrix.diagonal().copy(),
+        "said": matrix.sum(axis=0),
     }
 
 
@@ -166,14 +161,4 @@ def reliability_table(
         "n": n,
         "confidence": np.bincount(place, confidence, BINS) / most,
         "accuracy": np.bincount(place, correct, BINS) / most,
-    }
-
-
-def score_table(rows: Iterable[ScoreRow]) -> Columns:
-    """Return the columns of the table ``scores``."""
-    method, metric, value = zip(*rows, strict=True)
-    return {
-        "method": np.array(method, dtype=object),
-        "metric": np.array(metric, dtype=object),
-        "value": np.array(value, dtype=np.float64),
     }

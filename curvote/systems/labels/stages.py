@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.base.entropy import Entropy, SystemEntropy
+from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import UserError
-from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.data import lookup
 from curvote.messages.measures import CLEAN, MAJORITY
@@ -24,7 +24,8 @@ from curvote.messages.roles import Roles, roles_of_table
 from curvote.messages.stages import collect, collect_metadata, task_metadata
 from curvote.messages.stages import sending_rows as senders
 from curvote.systems.common.models import pack_model, unpack_model
-from curvote.systems.common.study import draw_messages
+from curvote.systems.common.study import draw_messages, score_table
+from curvote.systems.common.tables import columns_of
 from curvote.systems.labels import messages, metrics
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.codes.encoding import Score, mean_score, predictions_of
@@ -34,7 +35,7 @@ from curvote.systems.labels.learners.graph import fit_graph
 from curvote.systems.labels.messages import CODE, PRIOR, RECORD, record_names
 from curvote.systems.labels.method import scoring
 from curvote.systems.labels.method.classifier import PrivateLabelClassifier
-from curvote.systems.labels.regression import noise, regressor, targets
+from curvote.systems.labels.regression import regressor, targets
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -134,56 +135,33 @@ def fit_model(records: Records, estimator: Any, params: Params, seed: int) -> An
 
 def fit_with_holdout(
     records: Records, learner: Learner, params: Params, rng: np.random.Generator
-) -> TrainedModel:
+) -> tuple[Any, Columns]:
     """Choose on some codes, score the choice on the rest, and take all for the model.
 
     The rest have no part in choosing, so their score is honest; the model of the same
-    choice from all codes is, if anything, better.
+    choice from all codes is, if anything, better. Comes with the table ``honest``, a
+    row for each scoring: none of too few codes.
     """
     seed = int(rng.integers(2**31))
     codes, rows = records.codes, np.flatnonzero(scoring.unbiased_rows(records.codes))
     size = min(round(params["labels.holdout"] * len(codes)), len(rows) // 2)
     holdout = np.sort(rng.permutation(rows)[:size])
+    kinds = {"scoring": object} | dict.fromkeys(Score._fields, np.float64)
+    kinds |= {"n": np.int64}
     if len(holdout) < MIN_HOLDOUT:
-        return TrainedModel(fit_model(records, learner, params, seed), {}, 0)
+        return fit_model(records, learner, params, seed), columns_of([], kinds)
     rest = np.setdiff1d(np.arange(len(codes)), holdout)
     unlabelled = np.concatenate([records.unlabelled, records.X[holdout]])
     part = Records(records.X[rest], codes[rest], unlabelled)
     chosen = fit_model(part, learner, params, seed)
     X, holdout_codes = records.X[holdout], codes[holdout]
-    predictions, scores = predictions_of(chosen, X, holdout_codes), {}
+    predictions = predictions_of(chosen, X, holdout_codes)
+    scores: list[tuple[Any, ...]] = []
     for name in scoring.SCORINGS:
         values = scoring.score_contributions(predictions, X, holdout_codes, name)
-        scores[name] = mean_score(values)
+        scores.append((name, *mean_score(values), len(holdout)))
     final = fit_model(records, chosen.learner_.fixed(), params, seed)
-    return TrainedModel(final, scores, len(holdout))
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedModel:
-    """Model of all codes, and the scores of its choice by codes held out."""
-
-    model: Any
-    scores: dict[str, Score]
-    holdout_size: int
-
-    def honest_table(self) -> Columns:
-        """Return the table ``honest_table``, a row for each scoring."""
-        scores = list(self.scores.values())
-        parts = {
-            name: np.array([getattr(score, name) for score in scores], dtype=np.float64)
-            for name in ("value", "se", "low", "high")
-        }
-        names = np.array([*self.scores], dtype=object)
-        return {"scoring": names, **parts, "n": np.full(len(scores), self.holdout_size)}
-
-    def share_table(self) -> Columns:
-        """Return the table ``share_table``."""
-        return {
-            "class": np.asarray(self.model.classes_, dtype=object),
-            "share": self.model.share_,
-            "se": self.model.share_se_,
-        }
+    return final, columns_of(scores, kinds)
 
 
 PCA_NAME, STANDARD, AUTO = "pca", "standard", "auto"
@@ -192,22 +170,18 @@ _SEED = 0  # what is public may be computed again by everybody
 
 def features_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's metadata, and what is done with its features."""
-    source = inputs["ingest"].metadata
-    done = {
-        "scale": is_standardised(source, params["public.scale"]),
-        "reduce": params["public.reduce"],
-        "size": params["public.size"],
-    }
-    return {**source, "public": done}
-
-
-def is_standardised(source: Metadata, option: str) -> bool:
-    """Return whether each number is standardised: by itself if they differ in kind."""
+    source, option = inputs["ingest"].metadata, params["public.scale"]
+    # By itself, if numbers differ in kind.
     features = source.get("features") or ()
     kinds = {
         (feature["unit"], feature["lower"], feature["upper"]) for feature in features
     }
-    return option == STANDARD or (option == AUTO and len(kinds) > 1)
+    done = {
+        "scale": option == STANDARD or (option == AUTO and len(kinds) > 1),
+        "reduce": params["public.reduce"],
+        "size": params["public.size"],
+    }
+    return {**source, "public": done}
 
 
 def features(context: StageContext) -> Rows:
@@ -250,13 +224,8 @@ def privatize_metadata(inputs: Inputs, params: Params) -> Metadata:
     return task_metadata(messages.task_of(inputs, params))
 
 
-def privatize(context: StageContext) -> Rows:
-    """Return the table ``codes``."""
-    return draw_codes(context, messages.SINGLE_ROUND)
-
-
 def draw_codes(
-    context: StageContext, kind: messages.CodeMessage, priors: Columns | None = None
+    kind: messages.CodeMessage, context: StageContext, priors: Columns | None = None
 ) -> Rows:
     """Return the codes of those who send one kind of message in a study."""
     task = messages.Task.from_json(context.metadata["task"])
@@ -266,6 +235,9 @@ def draw_codes(
     data = client_labels(clients, rows, priors or {})
     columns = draw_messages(context, kind, task, data)
     return {kind.table: kind.collect(task, {RECORD: names, **columns})}
+
+
+privatize = partial(draw_codes, messages.SINGLE_ROUND)
 
 
 def client_labels(clients: Columns, rows: np.ndarray, public: Columns) -> ClientData:
@@ -305,25 +277,21 @@ def train_on_codes(context: StageContext, coded_names: Names, codes: Codes) -> R
     """Return the tables of a model from the codes of the named records."""
     records, other_names = split_records(context, coded_names, codes)
     other_features, rng = records.unlabelled, context.generator("train")
-    trained = fit_with_holdout(records, cell_learner(context), context.params, rng)
+    learner = cell_learner(context)
+    model, honest = fit_with_holdout(records, learner, context.params, rng)
     # What the model says of records without a code, and how sure it is.
     places, confidence = np.empty(0, dtype=np.int64), np.empty(0)
     if len(other_features):
-        predictions = trained.model.predict_both(other_features)
+        predictions = model.predict_both(other_features)
         places = predictions.places
         confidence = predictions.proba[np.arange(len(other_features)), places]
-    prediction_table = {
-        RECORD: other_names,
-        "place": places,
-        "confidence": confidence,
-    }
-    model_file = np.empty(0, dtype=object)
-    if context.number == 0:
-        model_file = pack_model(trained.model)
+    classes = np.asarray(model.classes_, dtype=object)
+    is_first = context.number == 0
+    model_file = pack_model(model) if is_first else np.empty(0, dtype=object)
     return {
-        "said": prediction_table,
-        "honest": trained.honest_table(),
-        "shares": trained.share_table(),
+        "said": {RECORD: other_names, "place": places, "confidence": confidence},
+        "honest": honest,
+        "shares": {"class": classes, "share": model.share_, "se": model.share_se_},
         "kept": {"model": model_file},
     }
 
@@ -345,7 +313,7 @@ def score(context: StageContext) -> Rows:
         rows += metrics.score_predictions(metrics.BAYES.name, labels, best)
     classes = list(context.inputs["ingest"].metadata["classes"])
     return {
-        SCORES.name: metrics.score_table(rows),
+        **score_table(rows),
         "reliability": metrics.reliability_table(
             predictions["place"] == labels, predictions["confidence"]
         ),
@@ -362,11 +330,11 @@ def _model_scores(
     bins = metrics.reliability_table(places == labels, predictions["confidence"])
     gap = np.abs(bins["confidence"] - bins["accuracy"])
     off = float(bins["n"] @ gap / max(1, len(labels)))
-    yield metrics.ScoreRow(method, "ece", off)
+    yield method, "ece", off
     table = context.rows("train", "honest")
     for at in np.flatnonzero(table["scoring"] == "accuracy"):
-        yield metrics.ScoreRow(method, "honest", float(table["value"][at]))
-        yield metrics.ScoreRow(method, "honest_error", float(table["se"][at]))
+        yield method, "honest", float(table["value"][at])
+        yield method, "honest_error", float(table["se"][at])
     elected = np.full(len(labels), np.argmax(context.rows("train", "shares")["share"]))
     yield from metrics.score_predictions(MAJORITY.name, labels, elected)
 
@@ -385,12 +353,7 @@ def score_clean(context: StageContext) -> Rows:
     place = {name: at for at, name in enumerate(classes)}
     predictions = np.array([place[name] for name in classifier.predict(values[tested])])
     rows = metrics.score_predictions(CLEAN.name, clients["label"][tested], predictions)
-    return {SCORES.name: metrics.score_table(rows)}
-
-
-def first_round_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the published task of the first half."""
-    return _round_metadata(messages.FIRST_ROUND, inputs, params)
+    return score_table(rows)
 
 
 def _round_metadata(
@@ -400,9 +363,10 @@ def _round_metadata(
     return task_metadata(messages.round_task(kind, classes, params["epsilon"]))
 
 
-def first_round(context: StageContext) -> Rows:
-    """Return the table ``codes`` of the first half."""
-    return draw_codes(context, messages.FIRST_ROUND)
+# The published task of each half, and the table ``codes`` of the first.
+first_round_metadata = partial(_round_metadata, messages.FIRST_ROUND)
+second_round_metadata = partial(_round_metadata, messages.SECOND_ROUND)
+first_round = partial(draw_codes, messages.FIRST_ROUND)
 
 
 def learn(context: StageContext) -> Rows:
@@ -416,17 +380,12 @@ def learn(context: StageContext) -> Rows:
     return {"priors": {RECORD: other_names, PRIOR: prior}}
 
 
-def second_round_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the published task of the second half."""
-    return _round_metadata(messages.SECOND_ROUND, inputs, params)
-
-
 def second_round(context: StageContext) -> Rows:
     """Return the table ``codes`` of the second half."""
     clients, roles = clients_and_roles(context)
     names = record_names(clients)[messages.SECOND_ROUND.senders.rows(roles)]
     priors = {PRIOR: record_priors(context, names)}
-    return draw_codes(context, messages.SECOND_ROUND, priors)
+    return draw_codes(messages.SECOND_ROUND, context, priors)
 
 
 def train_on_rounds(context: StageContext) -> Rows:
@@ -457,25 +416,25 @@ def public_bounds(context: StageContext) -> tuple[float, float]:
 def needs_histogram(context: StageContext) -> bool:
     """Return whether a histogram comes first."""
     name = context.params["labels_regression.randomizer"]
-    return noise.randomizer_name(name, context.params["epsilon"]) == noise.ON_BINS
+    return targets.randomizer_name(name, context.params["epsilon"]) == targets.ON_BINS
 
 
 def training_template(context: StageContext, shapes: Array) -> targets.NoisedTargets:
     """Return the empty targets of those to learn from, after ``shapes`` are known."""
-    params, epsilon = context.params, context.params["epsilon"]
-    name, prior = params["labels_regression.randomizer"], None
+    epsilon, prior = context.params["epsilon"], None
     if needs_histogram(context):
-        prior = noise.estimate_histogram(shapes, epsilon)
-    return noise.make_template(public_bounds(context), epsilon, name, prior=prior)
+        prior = targets.estimate_histogram(shapes, epsilon)
+    name = context.params["labels_regression.randomizer"]
+    return targets.make_template(public_bounds(context), epsilon, name, prior=prior)
 
 
 def holdout_template(context: StageContext) -> targets.NoisedTargets:
     """Return the empty targets of those who send for the score."""
     epsilon = context.params["epsilon"]
-    return noise.make_template(public_bounds(context), epsilon, SCORE_RANDOMIZER)
+    return targets.make_template(public_bounds(context), epsilon, SCORE_RANDOMIZER)
 
 
-Draw = Callable[[Array, Entropy], Array]
+Draw = Callable[..., Array]
 
 
 def privatize_numbers(context: StageContext) -> Rows:
@@ -492,11 +451,9 @@ def privatize_numbers(context: StageContext) -> Rows:
     holdout_end = round(context.params["labels_regression.holdout"] * n)
     prior_count = round(context.params["labels_regression.share"] * (n - holdout_end))
     prior_end = holdout_end + prior_count * needs_histogram(context)
-
-    def report(y: Array, entropy: Entropy) -> Array:
-        return noise.report_labels(y, context.params["epsilon"], entropy)
-
-    shapes = _draw_part(context, labels[holdout_end:prior_end], "shape", report)
+    report = partial(targets.report_labels, epsilon=context.params["epsilon"])
+    prior_labels = labels[holdout_end:prior_end]
+    shapes = _draw_part(context, prior_labels, "shape", report)
     draw_training = training_template(context, shapes).mechanism.randomize
     draw_holdout = holdout_template(context).mechanism.randomize
     return {
@@ -516,7 +473,7 @@ def _draw_part(context: StageContext, labels: Array, purpose: str, draw: Draw) -
     """Return the values that one part of the clients sends, by its own streams."""
     values = np.empty(len(labels))
     for rows, entropy in context.noise(len(labels)):
-        values[rows] = draw(labels[rows], entropy.stream_for(purpose))
+        values[rows] = draw(labels[rows], entropy=entropy.stream_for(purpose))
     return values
 
 
@@ -530,13 +487,10 @@ def train_on_numbers(context: StageContext) -> Rows:
     training_targets = replace(
         training_template(context, shapes), values=numbers["value"]
     )
-    settings = (
-        context.params["learner"]["name"],
-        training_targets.epsilon,
-        training_targets.bounds,
-    )
+    settings = training_targets.epsilon, training_targets.bounds
     seed = int(context.generator("train").integers(2**31))
-    model = regressor.PrivateLabelRegressor(*settings, random_state=seed)
+    name = context.params["learner"]["name"]
+    model = regressor.PrivateLabelRegressor(name, *settings, random_state=seed)
     model.fit(X[rows_by_name(names, numbers[RECORD])], training_targets)
     heard = np.concatenate([numbers[RECORD], holdout[RECORD]])
     other_rows = rows_without_codes(names, heard)
@@ -565,32 +519,25 @@ def score_numbers(context: StageContext) -> Rows:
     y, forecast = clients["target"][tested], context.rows("train", "forecast")
     at = rows_by_name(forecast[RECORD], record_names(clients)[tested])
     honest = context.rows("train", "honest")
-    rows = [
-        *_error_rows(metrics.REGRESSION.name, forecast["value"][at] - y),
-        *_error_rows(metrics.MEAN.name, forecast["mean"][at] - y),
-        *_error_rows(CLEAN.name, _clean_predictions(context, tested) - y),
-    ]
-    columns = {metrics.HONEST_MSE.name: "value", metrics.HONEST_MSE_ERROR.name: "se"}
-    for name, column in columns.items():
-        value = float(honest[column][0])
-        rows.append(metrics.ScoreRow(metrics.REGRESSION.name, name, value))
-    return {SCORES.name: metrics.score_table(rows)}
-
-
-def _error_rows(method: str, errors: Array) -> Iterator[metrics.ScoreRow]:
-    square = float(np.mean(errors**2))
-    yield metrics.ScoreRow(method, metrics.RMSE.name, square**0.5)
-    yield metrics.ScoreRow(method, metrics.MSE.name, square)
-
-
-def _clean_predictions(context: StageContext, tested: NDArray[np.int64]) -> Array:
-    """Return the predictions of the same learner, fitted on the numbers themselves."""
-    clients, roles = clients_and_roles(context)
+    # The same learner, fitted on the numbers themselves.
     training_rows = roles["train"]
     X = context.rows("features", "features")["values"]
     seed = int(context.generator("train").integers(2**31))
     name = context.params["learner"]["name"]
     learner = regressor.make_regressor(name, len(training_rows), seed)
     learner.fit(X[training_rows], clients["target"][training_rows])
-    predictions = np.clip(learner.predict(X[tested]), *public_bounds(context))
-    return np.asarray(predictions)
+    clean = np.clip(learner.predict(X[tested]), *public_bounds(context))
+    predictions = {
+        metrics.REGRESSION.name: forecast["value"][at],
+        metrics.MEAN.name: forecast["mean"][at],
+        CLEAN.name: np.asarray(clean),
+    }
+    rows: list[metrics.ScoreRow] = []
+    for method, values in predictions.items():
+        square = float(np.mean((values - y) ** 2))
+        rows += [(method, metrics.RMSE.name, square**0.5)]
+        rows += [(method, metrics.MSE.name, square)]
+    columns = {metrics.HONEST_MSE.name: "value", metrics.HONEST_MSE_ERROR.name: "se"}
+    for name, column in columns.items():
+        rows.append((metrics.REGRESSION.name, name, float(honest[column][0])))
+    return score_table(rows)

@@ -21,7 +21,7 @@ from curvote.systems.common.models import record_columns, unpack_model
 from curvote.systems.labels import messages, metrics, settings
 
 if TYPE_CHECKING:
-    from curvote.systems.labels.model import LabelClassifier
+    from curvote.systems.labels.method.classifier import LabelClassifier
 
 
 # What everybody knows of each record; of which clients it is part of the source.
@@ -93,7 +93,8 @@ FORECAST: Final = Table(
 
 def final_model(view: View) -> LabelClassifier:
     """Return the classifier of the first repetition."""
-    from curvote.systems.labels.model import LabelClassifier  # scikit-learn
+    # scikit-learn takes a second
+    from curvote.systems.labels.method.classifier import LabelClassifier
 
     model = unpack_model(view.columns("train", "kept")["model"][0])
     reduction = unpack_model(view.columns("features", "reduction")["model"][0])

@@ -1,5 +1,6 @@
 """Model of `majority`: one class for every record."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from curvote.curves.columns import RecordPredictor
 
 
+@dataclass(eq=False, repr=False)
 class ConstantClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """One class for every record, whatever it holds.
 
@@ -16,18 +18,9 @@ class ConstantClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     is that of the one of ``classes`` (K,) that it returns.
     """
 
-    def __init__(self, columns: list[str], classes: list[str], place: int) -> None:
-        self.columns = columns
-        self.classes = classes
-        self.place = place
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels, in the publisher's order."""
-        return np.asarray(self.classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
+    columns: list[str]
+    classes: list[str]
+    place: int
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the one label for each record; a missing column is a UserError."""

@@ -65,7 +65,11 @@ def _parse_server(text: str, delta: float | None) -> Server:
             f"--server {text!r}; write NAME:n:epsilon or NAME:n:epsilon:gamma."
         )
     try:
-        size, epsilon = int(numbers[0]), _parse_epsilon(numbers[1])
+        size, epsilon = int(numbers[0]), math.inf
+        if numbers[1] not in {PUBLIC, OWN_BUDGET}:
+            epsilon = float(numbers[1])
+            if math.isinf(epsilon):
+                raise ValueError(text)
         gamma = float(numbers[2]) if len(numbers) == 3 else 1.0
     except ValueError:
         raise UserError(
@@ -78,18 +82,10 @@ def _parse_server(text: str, delta: float | None) -> Server:
         raise UserError(f"--server {text!r}: {error}") from None
 
 
-def _parse_epsilon(text: str) -> float:
-    """Return epsilon as a number, infinite for public and own records."""
-    if text in {PUBLIC, OWN_BUDGET}:
-        return math.inf
-    epsilon = float(text)
-    if math.isinf(epsilon):
-        raise ValueError(text)
-    return epsilon
-
-
 def format_advice(advice: Advice) -> Iterator[str]:
     """Yield a table of r and its value, then a line for each source."""
+    from curvote.systems.transfer.method.advice import NOTICEABLE_FALL
+
     target = advice.target
     yield (
         f"Target {target.name}, {advice.d} features, beta {advice.beta:g}; r as in"
@@ -111,7 +107,7 @@ def format_advice(advice: Advice) -> Iterator[str]:
     yield "excess risk: error beyond the best rule's, the target alone being 100 %;"
     yield "  a rate, which leaves constants out: a first look, no promise"
     yield "like records: so many of the target's own would do the same"
-    yield f"noticeable: r falls by {_noticed_percent()} or more"
+    yield f"noticeable: r falls by {100 * NOTICEABLE_FALL:g} % or more"
     if advice.together.r >= 1:
         yield "r is not below 1: with so few records no rate is promised at all."
 
@@ -138,10 +134,3 @@ def _format_offer(offer: Offer) -> str:
         return f"{name}: worth asking; {begins}."
     level = f"epsilon {offer.server.epsilon:g}"
     return f"{name}: adds nothing noticeable at {level}; {begins}."
-
-
-def _noticed_percent() -> str:
-    """Return the noticeable fall of r as a percentage."""
-    from curvote.systems.transfer.method.advice import NOTICEABLE_FALL
-
-    return f"{100 * NOTICEABLE_FALL:g} %"

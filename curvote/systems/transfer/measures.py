@@ -1,14 +1,14 @@
 """Metrics, methods and tables of transfer between servers."""
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.measure import SCORES, Look, Method, Metric
-from curvote.chain.stage import TEXT, VECTOR, Rows, Table
+from curvote.chain.measure import Look, Method, Metric
+from curvote.chain.stage import TEXT, VECTOR, Table
 from curvote.messages.measures import MAJORITY, MISCLASSIFICATION
+from curvote.systems.common import study
 
 F1: Final = Metric(
     "f1",
@@ -146,8 +146,7 @@ def class_scores(labels: Codes, predictions: Codes, classes: int) -> dict[str, f
     F1 is that of the second of two classes, of more the mean over those that occur (in
     labels or predictions); balanced accuracy is the mean recall of those in labels.
     """
-    pairs = np.bincount(labels * classes + predictions, minlength=classes**2)
-    counts = pairs.reshape(classes, classes).astype(np.float64)
+    counts = study.confusion_matrix(labels, predictions, classes)
     correct, actual, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     f1 = np.divide(
         2 * correct,
@@ -158,17 +157,5 @@ def class_scores(labels: Codes, predictions: Codes, classes: int) -> dict[str, f
     return {
         "misclassification": float((len(labels) - correct.sum()) / len(labels)),
         "f1": float(f1[1] if classes == 2 else f1[actual + predicted > 0].mean()),
-        "balanced": float((correct[actual > 0] / actual[actual > 0]).mean()),
-    }
-
-
-def score_table(rows: Iterable[tuple[str, str, float]]) -> Rows:
-    """Return the table ``scores`` of (method, metric, value)."""
-    method, metric, value = zip(*rows, strict=True)
-    return {
-        SCORES.name: {
-            "method": np.array(method, dtype=object),
-            "metric": np.array(metric, dtype=object),
-            "value": np.array(value, dtype=np.float64),
-        }
+        "balanced": study.mean_recall(counts),
     }

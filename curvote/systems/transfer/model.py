@@ -1,5 +1,6 @@
 """Classifier of raw records for the target, as MLflow stores it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from curvote.systems.transfer import settings
 from curvote.systems.transfer.method.model import Model
 
 
+@dataclass(eq=False, repr=False)
 class TransferClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """Classifier combined from the releases of several servers.
 
@@ -20,34 +22,24 @@ class TransferClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     `Encoding.to_json`, ``model`` is `Model.to_json`.
     """
 
-    def __init__(
-        self, columns: list[str], encoding: dict[str, Any], model: dict[str, Any]
-    ) -> None:
-        self.columns = columns
-        self.encoding = encoding
-        self.model = model
+    columns: list[str]
+    encoding: dict[str, Any]
+    model: dict[str, Any]
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, in the publisher's order."""
         return np.asarray(self.model["task"]["classes"])
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return scores: (n,) of the second of two classes, else (n, K)."""
-        model = self._load_model()
+        model = Model.from_json(self.model)
         return self._predict_rows(X, lambda v: model.decision_function(self._encode(v)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        model = self._load_model()
+        model = Model.from_json(self.model)
         return self._predict_rows(X, lambda v: model.predict(self._encode(v)))
-
-    def _load_model(self) -> Model:
-        """Return the combined model from its JSON."""
-        return Model.from_json(self.model)
 
     def _encode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the servers' features: coefficients, or z."""

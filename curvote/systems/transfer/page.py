@@ -1,13 +1,13 @@
 """Page sections: scores, the train-test matrix, releases, weights, a source's value."""
 
 import math
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -168,22 +168,20 @@ def gather_measures(
     cells = [view for view in first_grid(views) if not is_reference(view)]
     if scores.empty or not cells:
         return None
-    lines = pd.concat([_cell_scores(view, scores) for view in cells], ignore_index=True)
+    lines = []
+    for view in cells:
+        mask = scores["protocol"] == view.cell["protocol"]
+        mask &= scores["level"] == view.cell["epsilon"]
+        mask &= scores["method"] == view.setting("methods")[0]
+        rows = scores[mask]
+        if view.cell["setting"] in data.learners(scores):
+            rows = rows[rows["learner"] == view.cell["setting"]]
+        lines.append(rows.assign(series=view.cell["protocol"]))
     references = scores[scores["method"].isin(_REFERENCE_METHODS)].copy()
     references["series"] = references["method"]
     beside = references.drop_duplicates(["series", "level", "metric"])
-    return ScoresSection(_to_accuracy(lines), _to_accuracy(beside))
-
-
-def _cell_scores(view: RunView, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a cell's rows of the scores."""
-    mask = scores["protocol"] == view.cell["protocol"]
-    mask &= scores["level"] == view.cell["epsilon"]
-    mask &= scores["method"] == view.setting("methods")[0]
-    rows = scores[mask]
-    if view.cell["setting"] in data.learners(scores):
-        rows = rows[rows["learner"] == view.cell["setting"]]
-    return pd.DataFrame(rows.assign(series=view.cell["protocol"]))
+    main_scores = pd.concat(lines, ignore_index=True)
+    return ScoresSection(_to_accuracy(main_scores), _to_accuracy(beside))
 
 
 def _to_accuracy(scores: pd.DataFrame) -> pd.DataFrame:
@@ -230,25 +228,23 @@ class MatrixSection(Section):
             "accuracy": "accuracy, percent",
             measures.BALANCED.name: measures.BALANCED.label,
         }
-        for ax, (column, title) in zip(axes, panels.items(), strict=True):
-            self._draw_shares(ax, column)
-            ax.set_title(title)
-        return figure
-
-    def _draw_shares(self, ax: Axes, column: str) -> None:
-        """Draw one matrix of shares."""
         order = list(self.table["server"].drop_duplicates())
         tested = list(self.table["tested"].drop_duplicates())
-        values = self.table.pivot_table(column, "server", "tested", sort=False)
-        shares = 100 * values.reindex(index=order, columns=tested).to_numpy(float)
-
-        def cell_text(row: int, place: int) -> str:
-            mark = order[row] == tested[place] and order[row] in self.released_servers
-            return f"{shares[row, place]:.0f}{'*' * mark}"
-
-        draw_matrix(ax, shares, (order, tested), cell_text, (_LOW, _HIGH))
-        ax.set_xlabel("tested on")
-        ax.set_ylabel("released by")
+        for ax, (column, title) in zip(axes, panels.items(), strict=True):
+            values = self.table.pivot_table(column, "server", "tested", sort=False)
+            shares = 100 * values.reindex(index=order, columns=tested).to_numpy(float)
+            texts = [
+                [
+                    f"{share:.0f}{'*' * (name == at and name in self.released_servers)}"
+                    for at, share in zip(tested, row, strict=True)
+                ]
+                for name, row in zip(order, shares, strict=True)
+            ]
+            draw_matrix(ax, shares, (order, tested), texts, (_LOW, _HIGH))
+            ax.set_title(title)
+            ax.set_xlabel("tested on")
+            ax.set_ylabel("released by")
+        return figure
 
 
 def gather_crossed(views: Sequence[RunView], _: pd.DataFrame) -> MatrixSection | None:
@@ -268,21 +264,9 @@ def gather_crossed(views: Sequence[RunView], _: pd.DataFrame) -> MatrixSection |
 _LEVEL_TEXTS = {OWN_RELEASE: "kept inside", "public": "public"}
 
 
-@dataclass(frozen=True)
-class ReleaseRow:
-    """Texts of one release: ``noise`` is sigma in steps, ``share`` per record.
-
-    ``loss`` is the exact epsilon at the stated delta, from the sampler's integers.
-    """
-
-    server: str
-    n: str
-    epsilon: str
-    delta: str
-    noise: str
-    share: str
-    numbers: str
-    loss: str
+# Texts of one release: ``noise`` is sigma in steps, ``share`` per record. ``loss`` is
+# the exact epsilon at the stated delta, from the sampler's integers.
+ReleaseRow = namedtuple("ReleaseRow", "server n epsilon delta noise share numbers loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,13 +327,8 @@ def _release_row(task: Task, n: int) -> ReleaseRow:
 QUANTITIES = {"weight": "weight", "agreement": "agreement with the target"}
 
 
-@dataclass(frozen=True)
-class WeightRow:
-    """Texts of one server: mean and spread of weight and agreement."""
-
-    server: str
-    weight: str
-    agreement: str
+# Texts of one server: mean and spread of weight and agreement.
+WeightRow = namedtuple("WeightRow", "server weight agreement")
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,14 +348,9 @@ class WeightsSection(Section):
     place: ClassVar[str] = "results"
 
     @property
-    def figure_title(self) -> str:
-        """Title of the setting that is drawn, with its rule."""
-        return self._title(*self.near[0])
-
-    @property
     def alt_text(self) -> str:
         """Description of the figure for readers who cannot see it."""
-        rows = self._rows(*self.near[0])
+        rows = self.groups[0][1]
         weights_text = "; ".join(f"{r.server} {r.weight}" for r in rows)
         return (
             "Two panels against epsilon, a line for each server: its weight, and its"
@@ -386,25 +360,19 @@ class WeightsSection(Section):
 
     @property
     def groups(self) -> list[tuple[str, list[WeightRow]]]:
-        """Rows of each setting at the page's epsilon."""
-        return [(self._title(*at), self._rows(*at)) for at in self.near]
-
-    def _title(self, setting: str, level: float) -> str:
-        """Return the title of a setting at a level."""
-        rows = self.table[self.table["setting"] == setting]
-        method = rows.loc[rows["level"] == level, "method"].iloc[0]
-        label = data.find_method(str(method)).label
-        named = setting if label == setting else f"{setting} ({label})"
-        return f"{named} at epsilon {level:g}"
-
-    def _rows(self, setting: str, level: float) -> list[WeightRow]:
-        """Return a row for each server."""
-        rows = self.table[self.table["setting"] == setting]
-        servers = rows[rows["level"] == level].groupby("server", sort=False)
-        return [
-            WeightRow(str(name), *(_mean_and_spread(part, q) for q in QUANTITIES))
-            for name, part in servers
-        ]
+        """Title and rows, a server each, of each setting at the page's epsilon."""
+        groups = []
+        for setting, level in self.near:
+            rows = self.table[self.table["setting"] == setting]
+            rows = rows[rows["level"] == level]
+            label = data.find_method(str(rows["method"].iloc[0])).label
+            named = setting if label == setting else f"{setting} ({label})"
+            texts = [
+                WeightRow(str(name), *(_mean_and_spread(part, q) for q in QUANTITIES))
+                for name, part in rows.groupby("server", sort=False)
+            ]
+            groups.append((f"{named} at epsilon {level:g}", texts))
+        return groups
 
     def draw(self, narrow: bool) -> Figure:
         """Draw weight and agreement against epsilon, a line for each server."""
@@ -486,17 +454,8 @@ def _cell_quantities(view: RunView) -> Iterator[pd.DataFrame]:
         )
 
 
-@dataclass(frozen=True)
-class WorthRow:
-    """Texts of a source: r, excess risk, equivalent records of the target."""
-
-    who: str
-    records: str
-    epsilon: str
-    r: str
-    risk: str
-    like: str
-    begins: str
+# Texts of a source: r, excess risk, equivalent records of the target.
+WorthRow = namedtuple("WorthRow", "who records epsilon r risk like begins")
 
 
 @dataclass(frozen=True, eq=False)

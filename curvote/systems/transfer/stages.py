@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from curvote.messages.measures import MAJORITY
 from curvote.messages.message import ClientData
 from curvote.messages.stages import collect, collect_metadata
 from curvote.systems.common.models import read_encoding, record_columns
+from curvote.systems.common.study import score_table
+from curvote.systems.common.tables import columns_of
 from curvote.systems.transfer import measures, settings
 from curvote.systems.transfer.messages import MESSAGES
 from curvote.systems.transfer.method.model import Model, combine
@@ -150,16 +152,8 @@ def aggregate(context: StageContext) -> Rows:
         for summary in combine_method(task, releases, method, context.params).servers
         if summary.weight is not None
     ]
-    kinds = (object, object, np.float64, object, object)
-    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    return {
-        "weights": {
-            name: np.array(column, dtype=kind)
-            for name, kind, column in zip(
-                ("method", *names), kinds, columns, strict=True
-            )
-        }
-    }
+    kinds = dict.fromkeys(("method", *names), object) | {"weight": np.float64}
+    return {"weights": columns_of(rows, kinds)}
 
 
 def report(context: StageContext) -> Rows:
@@ -173,7 +167,7 @@ def report(context: StageContext) -> Rows:
         model = combine_method(task, releases, method, context.params)
         scores = measures.class_scores(labels, model.codes(numbers), len(task.classes))
         rows += [(method, metric, value) for metric, value in scores.items()]
-    return measures.score_table(rows)
+    return score_table(rows)
 
 
 def test_rows(context: StageContext) -> Codes:
@@ -186,17 +180,6 @@ def crossed(context: StageContext) -> Rows:
 
     Of the target's records those are tested that were set aside, of others all.
     """
-    names, columns = measures.CROSSED.columns, zip(*_crossed_rows(context), strict=True)
-    return {
-        measures.CROSSED.name: {
-            name: np.array(values, dtype=object if isinstance(values[0], str) else None)
-            for name, values in zip(names, columns, strict=True)
-        }
-    }
-
-
-def _crossed_rows(context: StageContext) -> Iterator[tuple[Any, ...]]:
-    """Yield the scores of each server's release on each server's records."""
     task, releases = collect_releases(context)
     records = context.rows("project", "encoded")
     numbers = server_features(context, records)
@@ -205,6 +188,7 @@ def _crossed_rows(context: StageContext) -> Iterator[tuple[Any, ...]]:
     }
     all_rows = np.concatenate([*server_rows.values()])
     ends = np.cumsum([0, *map(len, server_rows.values())])
+    rows: list[tuple[Any, ...]] = []
     for server in [release.server for release in releases]:
         params = {**context.params, "target": server}
         model = combine_method(task, releases, measures.ADAPT_TAR.name, params)
@@ -213,7 +197,10 @@ def _crossed_rows(context: StageContext) -> Iterator[tuple[Any, ...]]:
             scores = measures.class_scores(
                 labels[low:high], codes[low:high], len(task.classes)
             )
-            yield server, tested, int(high - low), *scores.values()
+            rows.append((server, tested, int(high - low), *scores.values()))
+    kinds: dict[str, Any] = dict.fromkeys(measures.CROSSED.columns, np.float64)
+    kinds |= {"server": object, "tested": object, "n": np.int64}
+    return {measures.CROSSED.name: columns_of(rows, kinds)}
 
 
 WEAK_PENALTY = 1e4  # a ridge that only separated classes feel
@@ -246,7 +233,7 @@ def report_clean(context: StageContext) -> Rows:
         )
         scores = measures.class_scores(labels[tested], predictions, n_classes)
         rows += [(method, metric, value) for metric, value in scores.items()]
-    return measures.score_table(rows)
+    return score_table(rows)
 
 
 def _split_rows(context: StageContext) -> tuple[dict[str, Codes], Codes]:

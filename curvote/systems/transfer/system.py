@@ -8,7 +8,7 @@ from curvote.chain import axis, stage, system
 from curvote.chain.settings import Strict
 from curvote.systems.common import declarations
 from curvote.systems.common.settings import Representation
-from curvote.systems.transfer import checks, measures, messages, stages
+from curvote.systems.transfer import measures, messages, stages
 from curvote.systems.transfer import settings as stated_settings
 from curvote.systems.transfer.method.task import ASKS, Task
 from curvote.systems.transfer.settings import Settings
@@ -36,13 +36,7 @@ _PLUGINS = (
 )
 
 
-def _axis_servers(settings: axis.PipelineSettings) -> list[str]:
-    """Return the server names of the axis."""
-    values = settings.model_dump(mode="json")
-    return stated_settings.server_names(values["source"], values["transfer"])
-
-
-SERVER = axis.Axis("server", _axis_servers, key="transfer.servers")
+SERVER = axis.Axis("server", stated_settings.axis_servers, key="transfer.servers")
 
 _PRIVATIZE = stage.Stage(
     "privatize",
@@ -84,11 +78,6 @@ _SCORE = declarations.score_stage(
 )
 
 
-def _has_matrix(settings: axis.PipelineSettings, values: Mapping[str, Any]) -> bool:
-    """Return whether the train-test matrix is made at this epsilon."""
-    return bool(settings.transfer.matrix == values["epsilon"])
-
-
 _CROSSED = stage.Stage(
     "crossed",
     f"{_STAGES}:crossed",
@@ -98,7 +87,8 @@ _CROSSED = stage.Stage(
     plugins=_PLUGINS,
     tables=(measures.CROSSED,),
     side="client (study)",
-    when=_has_matrix,
+    # The train-test matrix is made at one epsilon.
+    when=lambda settings, values: settings.transfer.matrix == values["epsilon"],
 )
 _PAGE = "curvote.systems.transfer"
 
@@ -120,8 +110,8 @@ SYSTEM = system.System(
     metrics=measures.METRICS,
     methods=measures.METHODS,
     main=tuple(method.name for method in measures.METHODS),
-    checks=checks.check_settings,
-    resolve_parts=checks.resolve_parts,
+    checks=stated_settings.check_settings,
+    resolve_parts=stated_settings.resolve_parts,
     normalize=stated_settings.normalize,
     shorthand=("release", "params", "weights", "decide", "matrix"),
     final_model=stages.final_model,
@@ -186,7 +176,7 @@ _CLEAN = system.System(
     metrics=measures.METRICS,
     methods=measures.CLEAN_METHODS,
     main=tuple(method.name for method in measures.CLEAN_METHODS),
-    checks=checks.check_servers,
+    checks=stated_settings.check_servers,
     normalize=normalize_clean,
 )
 

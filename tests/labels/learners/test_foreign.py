@@ -47,7 +47,7 @@ def test_each_learns(place, encoder):
     """Regressors on decoded codes, classifiers on bits, one column or many."""
     learner, right = fitted(OTHERS[place], encoder)
     assert right > 0.8
-    assert learner.left_out_ is None
+    assert learner.without_own().votes is None
 
 
 @pytest.mark.parametrize("forest", FORESTS)
@@ -55,7 +55,7 @@ def test_a_forest_has_left_out_votes(forest):
     """Out of bag, of all records."""
     learner, right = fitted(forest)
     assert right > 0.8
-    assert learner.left_out_.shape == (600, 4)
+    assert learner.without_own().votes.shape == (600, 4)
 
 
 def test_bits_are_mapped_back():

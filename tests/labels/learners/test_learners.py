@@ -64,7 +64,7 @@ def test_it_learns(name):
     votes = learner.votes(new)
     assert votes.shape == (400, 4)
     assert (votes.argmax(axis=1) == truth).mean() > 0.9
-    assert learner.left_out_.shape == (len(learner.left_out_rows_), 4)
+    assert learner.without_own().votes.shape == (len(learner.without_own().rows), 4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -36,7 +36,7 @@ def graph(X):
 def test_of_neighbours():
     """A record's vote is the vote for it of all others' model."""
     X, _, codes = coded(80)
-    votes = KNN(k=7).fit(X, codes, RNG).left_out_
+    votes = KNN(k=7).fit(X, codes, RNG).without_own().votes
     for i in range(0, 80, 9):
         rest = np.delete(np.arange(80), i)
         one = KNN(k=7).fit(X[rest], codes[rest], RNG)
@@ -47,7 +47,7 @@ def test_of_neighbours():
 def test_of_ridge(alpha):
     """Refits by scikit-learn's ridge regression, with its intercept."""
     X, _, codes = coded(80)
-    votes = RidgeVotes(alpha).fit(X, codes, RNG).left_out_
+    votes = RidgeVotes(alpha).fit(X, codes, RNG).without_own().votes
     Y = codes.decode()
     for i in range(0, 80, 9):
         rest = np.delete(np.arange(80), i)
@@ -67,7 +67,7 @@ def test_of_least_squares(m, steps):
     for i in range(0, 80, 9):
         q, t = np.delete(Q, i, axis=0), np.delete(Y, i, axis=0)
         one = Q[i] @ np.linalg.solve(q.T @ q + penalty, q.T @ t)
-        assert learner.left_out_[i] == pytest.approx(one, abs=1e-8)
+        assert learner.without_own().votes[i] == pytest.approx(one, abs=1e-8)
 
 
 def smoothers(X):
@@ -116,7 +116,7 @@ def test_a_sweep_by_hand():
     learner = KNN(k=8, sweeps=1).fit(X, codes, RNG)
     near = nearest_neighbours(X, 8)
     votes = codes.decode()[near].mean(axis=1)
-    power = smoothing.fit_exponent(votes, codes)
+    power = smoothing.best_exponent(votes, codes.likelihood())[0]
     proba = smoothing.probabilities(votes, power) * codes.likelihood()
     posterior = proba / proba.sum(axis=1, keepdims=True)
     new = X[:5] + 0.01
@@ -129,7 +129,7 @@ def test_they_are_not_stored():
     """A stored learner votes as before and has no left-out votes."""
     X, _, codes = coded(80)
     learner = KNN(k=7).fit(X, codes, RNG)
-    assert learner.left_out_rows_ is not None
+    assert learner.without_own().rows is not None
     again = pickle.loads(pickle.dumps(learner))
-    assert again.left_out_ is None
+    assert again.without_own().votes is None
     assert (again.votes(X) == learner.votes(X)).all()

@@ -129,10 +129,10 @@ def test_what_is_set_aside_calibrates() -> None:
     codes = coded(y, 8.0)
     model = Neural(epochs=1, aside=0.25)
     model.fit(X, codes, np.random.default_rng(0))
-    rows = model.left_out_rows_
+    rows = model.without_own().rows
     assert rows is not None
-    assert model.left_out_ is not None
-    assert (len(rows), model.left_out_.shape) == (15, (15, 4))
+    assert model.without_own().votes is not None
+    assert (len(rows), model.without_own().votes.shape) == (15, (15, 4))
     altered = y.copy()
     altered[rows] = (y[rows] + 1) % 4
     values = codes.values.copy()
@@ -140,7 +140,7 @@ def test_what_is_set_aside_calibrates() -> None:
     again = clone(model).fit(X, replace(codes, values=values), np.random.default_rng(0))
     assert np.array_equal(again.votes(X), model.votes(X))
     nothing = Neural(epochs=1, aside=0).fit(X, codes, np.random.default_rng(0))
-    assert nothing.left_out_ is None
+    assert nothing.without_own().votes is None
 
 
 def test_the_registry_makes_it() -> None:

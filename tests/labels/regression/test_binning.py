@@ -10,7 +10,7 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.mechanisms.randomized_response import RROnBins
-from curvote.systems.labels.regression.noise import optimal_binning
+from curvote.systems.labels.regression.targets import optimal_binning
 
 
 def loss_of(

@@ -12,8 +12,11 @@ from curvote.base.errors import UserError
 from curvote.checks.mechanism_subject import subject_of
 from curvote.mechanisms import make
 from curvote.mechanisms.randomized_response import RROnBins
-from curvote.systems.labels.regression.noise import bin_params, optimal_binning
-from curvote.systems.labels.regression.targets import cell_middles
+from curvote.systems.labels.regression.targets import (
+    bin_params,
+    cell_middles,
+    optimal_binning,
+)
 
 
 class _CutsByLabel(RROnBins):

@@ -107,8 +107,8 @@ def test_each_label_is_released_once(data: Data, monkeypatch) -> None:
         return call
 
     for name in ("report_labels", "noise_targets"):
-        mechanism = watched(getattr(regressor.noise, name))
-        monkeypatch.setattr(regressor.noise, name, mechanism)
+        mechanism = watched(getattr(regressor, name))
+        monkeypatch.setattr(regressor, name, mechanism)
     made = PrivateLabelRegressor(bounds=BOUNDS, share=0.25, random_state=3)
     made.fit(X, marked)
     first, second = seen

@@ -8,13 +8,14 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.labels.regression import noise_targets, squared_error
-from curvote.systems.labels.regression.noise import (
+from curvote.systems.labels.regression.targets import (
     CELLS,
+    NoisedTargets,
     estimate_histogram,
     randomizer_name,
     report_labels,
+    to_unit_interval,
 )
-from curvote.systems.labels.regression.targets import NoisedTargets, to_unit_interval
 
 BOUNDS = (20.0, 120.0)
 

@@ -1,6 +1,7 @@
 """Page sections of utilities and classes: noised votes, none passed, and recall."""
 
-from collections.abc import Callable, Sequence
+from collections import namedtuple
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -194,29 +195,24 @@ def gather_none_passed(
     return NonePassed(views[0].setting("aggregate.cutoff"), scores)
 
 
-# A share as text, by its row and column.
-SquareText = Callable[[int, int], str]
-
-
 def draw_matrix(
     ax: Axes,
     shares: NDArray[np.float64],
     names: tuple[Sequence[str], Sequence[str]],
-    square_text: SquareText,
+    texts: Sequence[Sequence[str]],
     limits: tuple[float, float] = (0.0, 100.0),
 ) -> None:
     """Draw ``shares`` (p, q), in percent, with the ``names`` of rows and of columns.
 
-    Colours go from one of the ``limits`` to the other; ``square_text`` says what is
-    written on a square.
+    Colours go from one of the ``limits`` to the other; ``texts`` are written on the
+    squares.
     """
     (rows, columns), (low, high) = names, limits
     ax.imshow(shares, cmap="Blues", vmin=low, vmax=high, aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
         dark = share > (low + 2 * high) / 3
         ink = "#ffffff" if dark else "#000000"
-        text = square_text(row, column)
-        ax.text(column, row, text, ha="center", va="center", color=ink)
+        ax.text(column, row, texts[row][column], ha="center", va="center", color=ink)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     for spine in ax.spines.values():
@@ -229,35 +225,13 @@ MIN_SHOWN_PERCENT = 0.5  # percent, below which a square stays empty
 MAX_MATRICES = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Confusion:
-    """Confusion of classes of one cell (K, K), in percent of a true class.
-
-    A row of a class that was never tested is empty: NaN.
-    """
-
-    title: str
-    classes: Sequence[str]
-    shares: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ClassRow:
-    """A class: its share of the tested, and its recall by each protocol."""
-
-    name: str
-    share: str
-    recalls: Sequence[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Recalls:
-    """The classes of one setting; ``hidden`` further ones are left out."""
-
-    setting: str
-    protocols: Sequence[str]
-    rows: Sequence[ClassRow]
-    hidden: int
+# The confusion of classes of one cell: shares (K, K) in percent of a true class. A row
+# of a class that was never tested is empty: NaN.
+Confusion = namedtuple("Confusion", "title classes shares")
+# A class: its share of the tested, and its recall by each protocol.
+ClassRow = namedtuple("ClassRow", "name share recalls")
+# The classes of one setting; ``hidden`` further ones are left out.
+Recalls = namedtuple("Recalls", "setting protocols rows hidden")
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,23 +264,17 @@ class ByClass(data.Section):
         height = 3.0 if largest < 6 else 3.9
         figure, axes = style.make_panels(n, narrow=narrow, height=height, share_y=False)
         for ax, matrix_data in zip(axes, self.matrices, strict=True):
-            _draw_matrix(ax, matrix_data)
+            shares, classes = matrix_data.shares, matrix_data.classes
+            few = len(classes) <= MAX_NUMBERED_CLASSES
+            texts = [
+                [f"{s:.0f}" if few and s >= MIN_SHOWN_PERCENT else "" for s in row]
+                for row in shares
+            ]
+            draw_matrix(ax, shares, (classes, classes), texts)
+            ax.set_title(style.wrap_title(matrix_data.title))
+            ax.set_xlabel("said to be")
+            ax.set_ylabel("true class")
         return figure
-
-
-def _draw_matrix(ax: Axes, confusion: Confusion) -> None:
-    few = len(confusion.classes) <= MAX_NUMBERED_CLASSES
-
-    def square_text(row: int, column: int) -> str:
-        share = confusion.shares[row, column]
-        return f"{share:.0f}" if few and share >= MIN_SHOWN_PERCENT else ""
-
-    draw_matrix(
-        ax, confusion.shares, (confusion.classes, confusion.classes), square_text
-    )
-    ax.set_title(style.wrap_title(confusion.title))
-    ax.set_xlabel("said to be")
-    ax.set_ylabel("true class")
 
 
 def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None:

@@ -179,13 +179,6 @@ _KEY: Final = b"curvote.codes"
 _MOST_BYTES = 1 << 26
 
 
-def _arrow_column(values: NDArray[Any]) -> pa.Array:
-    flat = pa.array(values.ravel())
-    if values.ndim == 1:
-        return flat
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-
 def _content_digest(about: dict[str, Any], columns: dict[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(canonical_json(about))
     for name in sorted(columns):
@@ -388,7 +381,13 @@ class Codes:
             "shapes": {name: list(it.shape) for name, it in columns.items()},
         }
         about["sha256"] = _content_digest(about, columns)
-        table = pa.table({name: _arrow_column(it) for name, it in columns.items()})
+        arrays = {name: pa.array(it.ravel()) for name, it in columns.items()}
+        for name, it in columns.items():
+            if it.ndim > 1:
+                arrays[name] = pa.FixedSizeListArray.from_arrays(
+                    arrays[name], it.shape[1]
+                )
+        table = pa.table(arrays)
         table = table.replace_schema_metadata({_KEY: canonical_json(about)})
         try:
             pq.write_table(table, path)

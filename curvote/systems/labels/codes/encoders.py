@@ -1,8 +1,9 @@
 """The encoders of a label by name: mechanisms, and what the literature calls them."""
 
 import math
+from collections import namedtuple
 from functools import lru_cache, singledispatch
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -102,25 +103,16 @@ DRAWS = 20_000
 _PARTS = 20
 
 
-class Efficiency(NamedTuple):
-    """Numbers on what one code of an encoder says of its label.
-
-    ``retention`` is the probability that its likeliest class, at random among equals,
-    is the label (of `k_rr`: that the label is kept), the mean over the labels;
-    ``accuracy_ceiling`` the largest that any encoder has, e^eps/K (Zhao et al. 2025,
-    B.1). ``signal_ratio`` is (p - q)^2 / Var(Z_c - Z_j), ``measured`` the same of
-    draws, and ``se`` its standard error. ``nbytes`` is what one code takes.
-    """
-
-    encoder: str
-    n_classes: int
-    epsilon: float
-    retention: float
-    ceiling: float
-    signal: float
-    measured: float
-    se: float
-    nbytes: int
+# Numbers on what one code of an encoder says of its label. ``retention`` is the
+# probability that its likeliest class, at random among equals, is the label (of `k_rr`:
+# that the label is kept), the mean over the labels; ``ceiling`` the largest that any
+# encoder has, e^eps/K (Zhao et al. 2025, B.1). ``signal`` is (p - q)^2/Var(Z_c - Z_j),
+# ``measured`` the same of draws, and ``se`` its standard error. ``nbytes`` is what one
+# code takes.
+Efficiency = namedtuple(
+    "Efficiency",
+    "encoder n_classes epsilon retention ceiling signal measured se nbytes",
+)
 
 
 def encoder_efficiency(
@@ -129,17 +121,10 @@ def encoder_efficiency(
     """Return the efficiency of an encoder that needs no prior, by mechanism name."""
     mechanism = build_encoder(encoder, n_classes, epsilon)
     measured, se = measured_signal(mechanism, draws, SeededEntropy(seed))
-    return Efficiency(
-        mechanism.name,
-        mechanism.n_classes,
-        mechanism.epsilon,
-        retention(mechanism),
-        accuracy_ceiling(n_classes, epsilon),
-        signal_ratio(mechanism),
-        measured,
-        se,
-        code_bytes(mechanism),
-    )
+    head = mechanism.name, mechanism.n_classes, mechanism.epsilon
+    shares = retention(mechanism), accuracy_ceiling(n_classes, epsilon)
+    signal = signal_ratio(mechanism), measured, se
+    return Efficiency(*head, *shares, *signal, code_bytes(mechanism))
 
 
 def accuracy_ceiling(n_classes: int, epsilon: float) -> float:

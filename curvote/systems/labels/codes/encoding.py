@@ -125,36 +125,31 @@ ROUNDS_ENCODER = "rr_with_prior"
 PriorFunction = Callable[[NDArray[np.intp], Codes, NDArray[np.intp]], FloatArray]
 
 
-@dataclass(frozen=True)
-class TwoRounds:
-    """Labels (n,) of known classes (K,), each asked for once, in one of two rounds."""
+def encode_in_two_rounds(  # noqa: PLR0917 - as `encode`, then the rounds
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    epsilon: float,
+    entropy: Entropy,
+    order: NDArray[np.intp],
+    prior: PriorFunction,
+) -> Iterator[Codes]:
+    """Yield the codes of the first round, then those of all clients in one.
 
-    labels: NDArray[Any]
-    classes: NDArray[Any]
-    epsilon: float
-    entropy: Entropy
-
-    def codes(self, order: NDArray[np.intp], prior: PriorFunction) -> Iterator[Codes]:
-        """Yield the codes of the first round, then those of all clients in one.
-
-        The first half of ``order`` answers first, under a uniform prior: that is
-        `k_rr`. The others' prior is what ``prior`` learns from those codes.
-        """
-        half = len(order) // 2
-        if not half:
-            raise UserError(f"two rounds take two records or more; X has {len(order)}.")
-        first, second = order[:half], order[half:]
-        k = len(self.classes)
-        early = self._encode_rows(first, np.full((half, k), 1 / k))
-        yield early
-        late = self._encode_rows(second, prior(first, early, second))
-        values = np.concatenate([early.values, late.values])
-        priors = np.concatenate([np.asarray(early.prior), np.asarray(late.prior)])
-        yield replace(early, values=values, prior=priors)[np.argsort(order)]
-
-    def _encode_rows(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
-        settings = self.classes, self.epsilon, ROUNDS_ENCODER, self.entropy
-        return encode(self.labels[rows], *settings, prior=prior)
+    Each of the ``labels`` (n,) of known ``classes`` (K,) is asked for once. The first
+    half of ``order`` answers first, under a uniform prior: that is `k_rr`. The others'
+    prior is what ``prior`` learns from those codes.
+    """
+    half, k = len(order) // 2, len(classes)
+    if not half:
+        raise UserError(f"two rounds take two records or more; X has {len(order)}.")
+    first, second = order[:half], order[half:]
+    settings = classes, epsilon, ROUNDS_ENCODER, entropy
+    early = encode(labels[first], *settings, prior=np.full((half, k), 1 / k))
+    yield early
+    late = encode(labels[second], *settings, prior=prior(first, early, second))
+    values = np.concatenate([early.values, late.values])
+    priors = np.concatenate([np.asarray(early.prior), np.asarray(late.prior)])
+    yield replace(early, values=values, prior=priors)[np.argsort(order)]
 
 
 @dataclass(frozen=True)

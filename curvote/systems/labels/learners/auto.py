@@ -1,14 +1,13 @@
 """Automatic learner: the best of the others, by the likelihood of the codes."""
 
 from collections.abc import Sequence
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from curvote.base.validate import FloatArray
-from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners import smoothing
-from curvote.systems.labels.learners.base import Learner
+from curvote.systems.labels.learners.base import Learner, TrainingSet
 from curvote.systems.labels.learners.graph import Basis, Spectral, fit_graph
 from curvote.systems.labels.learners.knn import KNN, judge_neighbourhoods
 from curvote.systems.labels.learners.spectral import (
@@ -30,6 +29,7 @@ _NEAR = 1 << 13
 _LOGISTIC = 1 << 16
 
 
+@dataclass(eq=False, repr=False)
 class Auto(Learner):
     """Chooses among regressions on a graph's columns, neighbours and logistic models.
 
@@ -45,23 +45,17 @@ class Auto(Learner):
         learner_: the learner that was chosen, fitted.
     """
 
-    def __init__(self, spectral: Spectral | None = None) -> None:
-        self.spectral = spectral
+    spectral: Spectral | None = None
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Learn from records (n, d) and their codes (n,)."""
-        every = X if unlabelled is None else np.vstack([X, unlabelled])
+        X, codes, rng, _ = data
         spectral = self.spectral
         if spectral is None:
-            spectral = fit_graph(every, codes.n_classes)
+            spectral = fit_graph(data.every, codes.n_classes)
         if len(X) * codes.n_classes > smoothing.MAX_SWEPT_NUMBERS:
-            return self._adopt(SpectralVotes(spectral=spectral).fit(X, codes, rng))
+            self._adopt(SpectralVotes(spectral=spectral).fit(X, codes, rng))
+            return
         basis, code_targets = (
             Basis.from_graph(spectral, X),
             smoothing.CodeTargets.from_codes(codes),
@@ -98,7 +92,6 @@ class Auto(Learner):
         self.tried_ = [trial.to_row() for trial in coarse]
         self.tried_ += [trial.trial.to_row() for family in families for trial in family]
         self._set_left_out(best.left_out)
-        return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes of the learner that was chosen."""
@@ -111,11 +104,10 @@ class Auto(Learner):
             learner.spectral = self.spectral
         return learner
 
-    def _adopt(self, learner: Learner) -> Self:
+    def _adopt(self, learner: Learner) -> None:
         self.learner_ = learner
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
         self._set_left_out(learner.without_own)
-        return self
 
 
 def _best_of_families(

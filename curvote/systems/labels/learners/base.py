@@ -27,11 +27,31 @@ class LeftOutVotes(NamedTuple):
 NO_VOTES = LeftOutVotes()
 
 
+class TrainingSet(NamedTuple):
+    """Records X (n, d), their codes (n,), and what a learner may draw from.
+
+    ``rng`` is never for noise; ``unlabelled`` (u, d) are public records without a code.
+    """
+
+    X: FloatArray
+    codes: Codes
+    rng: np.random.Generator
+    unlabelled: FloatArray | None
+
+    @property
+    def every(self) -> FloatArray:
+        """Return all public records, with a code or without."""
+        if self.unlabelled is None:
+            return self.X
+        return np.vstack([self.X, self.unlabelled])
+
+
 class Learner(BaseEstimator, ABC):
     """Learns from features (n, d) and codes (n,) how likely each class is.
 
     Votes estimate P(class | x); noise can put them outside [0, 1]. A setting that is
     None is tuned: by the likelihood of the codes, under votes that do not know them.
+    A subclass learns in ``_learn``.
 
     Attributes:
         chosen_: the settings in use, tuned or stated.
@@ -44,7 +64,6 @@ class Learner(BaseEstimator, ABC):
     _leave_out: Callable[[], LeftOutVotes] | None = None
     _left_out: LeftOutVotes | None = None
 
-    @abstractmethod
     def fit(
         self,
         X: FloatArray,
@@ -56,6 +75,14 @@ class Learner(BaseEstimator, ABC):
 
         ``unlabelled`` (u, d) are public records without a code, for learners of graphs.
         """
+        self.chosen_, self.tried_ = {}, []
+        self._set_left_out(None)
+        self._learn(TrainingSet(X, codes, rng, unlabelled))
+        return self
+
+    def _learn(self, data: TrainingSet) -> None:
+        """Learn from ``data``, and set ``chosen_``, ``tried_`` and left-out votes."""
+        raise NotImplementedError
 
     @abstractmethod
     def votes(self, X: FloatArray) -> FloatArray:
@@ -72,21 +99,11 @@ class Learner(BaseEstimator, ABC):
         learner.set_params(**{k: v for k, v in choices.items() if k in params})
         return learner
 
-    @property
-    def left_out_(self) -> FloatArray | None:
-        """Return votes (r, K) for training records by all others, or None.
+    def without_own(self) -> LeftOutVotes:
+        """Return votes (r, K) for training records by all others, if there are any.
 
         Worked out on first use after ``fit``, and not stored with the learner.
         """
-        return self.without_own().votes
-
-    @property
-    def left_out_rows_(self) -> NDArray[np.intp] | None:
-        """Return the training records (r,) that ``left_out_`` is of."""
-        return self.without_own().rows
-
-    def without_own(self) -> LeftOutVotes:
-        """Return ``left_out_`` with the records it is of."""
         if self._left_out is None:
             self._left_out = NO_VOTES if self._leave_out is None else self._leave_out()
         return self._left_out

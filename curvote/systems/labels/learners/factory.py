@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,16 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import FILTERS
-from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.learners.base import NO_VOTES, Learner, LeftOutVotes
+from curvote.systems.labels.learners.base import (
+    NO_VOTES,
+    Learner,
+    LeftOutVotes,
+    TrainingSet,
+)
 from curvote.systems.labels.learners.registry import LEARNERS
 
 
+@dataclass(eq=False, repr=False)
 class Foreign(Learner):
     """Fits a scikit-learn estimator to codes, also a Pipeline that ends in one.
 
@@ -30,17 +36,11 @@ class Foreign(Learner):
     votes, out of bag.
     """
 
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
+    estimator: Any
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Fit a copy; what it draws comes from ``rng`` unless it has its own seed."""
+        X, codes, rng, _ = data
         model = clone(self.estimator)
         params = model.get_params(deep=True)
         unset = sorted(
@@ -68,9 +68,7 @@ class Foreign(Learner):
             for message in ("Some inputs do not have OOB", "Label not .* is present"):
                 warnings.filterwarnings("ignore", message, UserWarning)
             self.model_ = _for_columns(model).fit(X, columns)
-        self.chosen_, self.tried_ = {}, []
         self._set_left_out(self._out_of_bag_votes if bagged else None)
-        return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the estimator's predictions of each column."""

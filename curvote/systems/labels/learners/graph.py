@@ -23,14 +23,14 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from curvote.base import validate
 from curvote.base.entropy import check_random_state as checked
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import FILTERS
-from curvote.curves.columns import refuse_curves
+from curvote.learning.estimators import numeric_records
 from curvote.systems.labels.learners.smoothing import FullSmoother, Mask, Smoother
 
 # Anchors are the means of at most so many records each: more move them no further.
@@ -40,6 +40,7 @@ _ROUNDS = 10
 _RANK = 1e-10
 
 
+@dataclass(eq=False, repr=False)
 class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The first ``m`` eigenvectors of an anchor graph of the features.
 
@@ -87,24 +88,14 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     (200, 3) True
     """
 
-    def __init__(
-        self,
-        m: int = 20,
-        anchors: int = 2000,
-        neighbours: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.m = m
-        self.anchors = anchors
-        self.neighbours = neighbours
-        self.random_state = random_state
+    m: int = 20
+    anchors: int = 2000
+    neighbours: int = 5
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn the graph of the records X, (n, d)."""
-        refuse_curves(X)
-        records: FloatArray = validate_data(
-            self, X, dtype=np.float64, ensure_min_samples=2
-        )
+        records: FloatArray = numeric_records(self, X, ensure_min_samples=2)
         self._check_parameters(len(records))
         self.anchors_ = _kmeans_centres(records, self.anchors, self.random_state)
         tied = self._anchor_weights(records)
@@ -131,9 +122,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def ties(self, X: ArrayLike) -> csr_array:
         """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
         check_is_fitted(self)
-        refuse_curves(X)
-        records = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._anchor_weights(records)
+        return self._anchor_weights(numeric_records(self, X, reset=False))
 
     @property
     def _n_features_out(self) -> int:

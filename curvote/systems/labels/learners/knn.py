@@ -1,7 +1,7 @@
 """Votes of decoded codes: nearest neighbours (VEC section 5.1, eq. 31) and ridge."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners import smoothing
-from curvote.systems.labels.learners.base import Learner, LeftOutVotes
+from curvote.systems.labels.learners.base import Learner, LeftOutVotes, TrainingSet
 
 Places = NDArray[np.intp]
 
@@ -21,6 +21,7 @@ Places = NDArray[np.intp]
 _FEWER = (2, 4)
 
 
+@dataclass(eq=False, repr=False)
 class KNN(Learner):
     """Averages the decoded codes of the ``k`` nearest training records.
 
@@ -29,20 +30,19 @@ class KNN(Learner):
     tuned. k from the number of records on is a UserError.
     """
 
-    def __init__(self, k: int | None = None, sweeps: int | None = None) -> None:
-        self.k = k
-        self.sweeps = sweeps
+    k: int | None = None
+    sweeps: int | None = None
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Fit by keeping records and codes; sweeps keep posteriors (n, K) instead."""
-        self._check_parameters(len(X))
-        self.X_, self.codes_, self.tried_ = X, codes, []
+        X, codes, rng, _ = data
+        validate.at_least(0, sweeps=self.sweeps or 0)
+        if self.k is not None and validate.at_least(1, k=self.k) >= len(X):
+            raise UserError(
+                f"k is {self.k}, but X has n_samples = {len(X)}; a record has"
+                f" {len(X) - 1} neighbours."
+            )
+        self.X_, self.codes_ = X, codes
         self.posterior_: FloatArray | None = None
         if self.k is not None:
             self.chosen_ = {"k": self.k, "sweeps": self.sweeps or 0}
@@ -62,8 +62,12 @@ class KNN(Learner):
                 self._set_left_out(partial(self._leave_one_out, X, codes))
             self.tried_ = [trial.to_row() for trial in tried]
         if self.chosen_["sweeps"]:
-            self._sweep(X, codes, rng)
-        return self
+            smoother = NeighbourMean(nearest_neighbours(X, self.chosen_["k"]))
+            self.posterior_, left_out = smoothing.sweep_codes(
+                smoother, codes, self.chosen_["sweeps"]
+            )
+            if self.sweeps is not None:
+                self._set_left_out(partial(left_out, int(rng.integers(2**63))))
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the mean over the neighbours."""
@@ -72,26 +76,10 @@ class KNN(Learner):
         places = near.kneighbors(X, return_distance=False)
         return np.asarray(_neighbour_weights(places, len(self.X_)) @ targets)
 
-    def _check_parameters(self, n: int) -> None:
-        validate.at_least(0, sweeps=self.sweeps or 0)
-        if self.k is not None and validate.at_least(1, k=self.k) >= n:
-            raise UserError(
-                f"k is {self.k}, but X has n_samples = {n}; a record has {n - 1}"
-                " neighbours."
-            )
-
     def _leave_one_out(self, X: FloatArray, codes: Codes) -> LeftOutVotes:
         near = nearest_neighbours(X, self.chosen_["k"])
         votes = NeighbourMean(near).smooth(codes.decode())
         return LeftOutVotes(np.arange(len(X)), votes)
-
-    def _sweep(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
-        smoother = NeighbourMean(nearest_neighbours(X, self.chosen_["k"]))
-        self.posterior_, left_out = smoothing.sweep_codes(
-            smoother, codes, self.chosen_["sweeps"]
-        )
-        if self.sweeps is not None:
-            self._set_left_out(partial(left_out, int(rng.integers(2**63))))
 
 
 class NeighbourMean(smoothing.FullSmoother):
@@ -144,15 +132,9 @@ def judge_neighbourhoods(
     """Judge the grid of k, and return the best and some fewer as options."""
     sizes = neighbour_grid(len(X), X.shape[1], epsilon)
     near = nearest_neighbours(X, max(sizes))
-    tried = [
-        smoothing.make_trial(
-            "knn",
-            {"k": k},
-            NeighbourMean(near[:, :k]).smooth(code_targets.decoded),
-            code_targets.likely,
-        )
-        for k in sizes
-    ]
+    decoded, likely = code_targets
+    votes = ((k, NeighbourMean(near[:, :k]).smooth(decoded)) for k in sizes)
+    tried = [smoothing.make_trial("knn", {"k": k}, v, likely) for k, v in votes]
     best = smoothing.likeliest_trial(tried).params["k"]
     fewer = sorted({max(1, best // by) for by in _FEWER} - {best}, reverse=True)
     return tried, [
@@ -172,20 +154,15 @@ def _neighbour_weights(near: Places, n: int) -> csr_array:
 _GRID = 10.0 ** np.arange(-6, 3)
 
 
+@dataclass(eq=False, repr=False)
 class RidgeVotes(Learner):
     """Ridge regression with an intercept; ``alpha`` > 0 as scikit-learn's Ridge."""
 
-    def __init__(self, alpha: float | None = None) -> None:
-        self.alpha = alpha
+    alpha: float | None = None
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Fit in principal directions; with alpha None try nine."""
+        X, codes, rng, _ = data
         self.centre_ = X.mean(axis=0)
         centred = X - self.centre_
         self.squares_, self.directions_ = np.linalg.eigh(centred.T @ centred)
@@ -199,32 +176,25 @@ class RidgeVotes(Learner):
         self.products_ = self.directions_.T @ products
         rows = smoothing.sample_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
         turned, judges = centred[rows] @ self.directions_, codes[rows]
-        alpha = self._tune_alpha(turned, judges, len(X))
-        self.chosen_ = {"alpha": alpha}
+        alpha = self.alpha
+        if alpha is None:
+            decoded, likely = smoothing.CodeTargets.from_codes(judges)
+            scale, tried = float(self.squares_.mean()) or 1.0, []
+            for value in (float(share * scale) for share in _GRID):
+                votes = self._left_out_votes(turned, decoded, value, len(X))
+                params = {"alpha": value}
+                tried.append(smoothing.make_trial("ridge", params, votes, likely))
+            self.tried_ = [trial.to_row() for trial in tried]
+            alpha = float(smoothing.likeliest_trial(tried).params["alpha"])
+        self.chosen_ = {"alpha": validate.positive(alpha=alpha)}
         votes_of = partial(self._left_out_votes, turned, alpha=alpha, n=len(X))
         self._set_left_out(lambda: LeftOutVotes(rows, votes_of(judges.decode())))
         shrunk = self.products_ / (self.squares_ + alpha)[:, None]
         self.coef_ = self.directions_ @ shrunk
-        return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the regression at the records."""
         return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
-
-    def _tune_alpha(self, turned: FloatArray, codes: Codes, n: int) -> float:
-        self.tried_ = []
-        if self.alpha is not None:
-            return validate.positive(alpha=self.alpha)
-        code_targets, tried = smoothing.CodeTargets.from_codes(codes), []
-        scale = float(self.squares_.mean()) or 1.0
-        for alpha in (float(share * scale) for share in _GRID):
-            votes = self._left_out_votes(turned, code_targets.decoded, alpha, n)
-            trial = smoothing.make_trial(
-                "ridge", {"alpha": alpha}, votes, code_targets.likely
-            )
-            tried.append(trial)
-        self.tried_ = [trial.to_row() for trial in tried]
-        return float(smoothing.likeliest_trial(tried).params["alpha"])
 
     def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int

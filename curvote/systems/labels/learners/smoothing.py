@@ -7,6 +7,7 @@ smooths again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.base import LeftOutVotes
@@ -45,24 +45,12 @@ def probabilities(votes: FloatArray, exponent: float) -> FloatArray:
     return _floor_and_normalise(shares**exponent)
 
 
-def fit_exponent(votes: FloatArray, codes: Codes) -> int:
-    """Return the exponent of 1 to 8 under which the codes are likeliest.
-
-    ``votes`` (n, K) must not know the codes of their own records: left-out votes, or
-    those for records that took no part in learning.
-    """
-    if len(votes) != len(codes):
-        raise UserError(
-            f"votes are of {len(votes)} records, codes of {len(codes)}; give one code a"
-            " record."
-        )
-    return best_exponent(votes, codes.likelihood())[0]
-
-
 def best_exponent(votes: FloatArray, likely: FloatArray) -> tuple[int, FloatArray]:
-    """Return the likeliest exponent, and each code's log likelihood under it, (n,).
+    """Return the likeliest exponent of 1 to 8, and log likelihoods of codes, (n,).
 
-    ``likely`` (n, K) are the codes' `likelihood`.
+    ``likely`` (n, K) are the codes' `likelihood`; ``votes`` (n, K) must not know the
+    codes of their own records: left-out votes, or those for records that took no part
+    in learning.
     """
     shares = to_simplex(votes)
     shares /= shares.max(axis=1, keepdims=True)
@@ -200,12 +188,8 @@ class CodeTargets(NamedTuple):
         return cls(codes.decode(), codes.likelihood())
 
 
-class SweepHistory(NamedTuple):
-    """Votes after 0, 1, ... sweeps: targets, left-out votes (n, K) and exponents."""
-
-    targets: list[FloatArray]
-    votes: list[FloatArray]
-    exponents: list[int]
+# Votes after 0, 1, ... sweeps: lists of targets, left-out votes (n, K) and exponents.
+SweepHistory = namedtuple("SweepHistory", "targets votes exponents")
 
 
 def run_sweeps(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from curvote.base import validate
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners import graph, smoothing
-from curvote.systems.labels.learners.base import Learner, LeftOutVotes
+from curvote.systems.labels.learners.base import Learner, LeftOutVotes, TrainingSet
 
 Setting = tuple[int, float]
 
@@ -23,6 +24,7 @@ _STEPS = 2.0 ** np.arange(-1, 7)
 _COLUMNS = np.rint(2 ** (np.arange(2, 40) / 2)).astype(int)
 
 
+@dataclass(eq=False, repr=False)
 class SpectralVotes(Learner):
     """Regression of the decoded codes on columns of a `Spectral`.
 
@@ -36,39 +38,24 @@ class SpectralVotes(Learner):
     Codes are read in blocks; sweeps hold (n, K) numbers.
     """
 
-    def __init__(
-        self,
-        m: int | None = None,
-        anchors: int | None = None,
-        neighbours: int = 5,
-        *,
-        steps: float | None = None,
-        sweeps: int = 0,
-        spectral: graph.Spectral | None = None,
-    ) -> None:
-        self.m = m
-        self.anchors = anchors
-        self.neighbours = neighbours
-        self.steps = steps
-        self.sweeps = sweeps
-        self.spectral = spectral
+    m: int | None = None
+    anchors: int | None = None
+    neighbours: int = 5
+    _: KW_ONLY
+    steps: float | None = None
+    sweeps: int = 0
+    spectral: graph.Spectral | None = None
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Learn; more anchors, columns or neighbours than there can be: UserError."""
+        X, codes, rng, _ = data
         validate.at_least(0, sweeps=self.sweeps)
         columns = None if self.steps else self.m
-        self.spectral_ = learn_graph(self, X, codes.n_classes, unlabelled, columns)
+        self.spectral_ = learn_graph(self, data, columns)
         basis = graph.Basis.from_graph(self.spectral_, X)
         rows = smoothing.sample_rows(len(X), max(basis.width, codes.n_classes), rng)
         products = basis.columns.T @ anchor_sums(basis, codes)
         part, judges, width = basis.take(rows), codes[rows], basis.width
-        self.tried_ = []
         if self.m is not None or self.steps is not None:
             m, steps = min(self.m or width, width), self.steps or 0.0
         else:
@@ -85,11 +72,10 @@ class SpectralVotes(Learner):
             targets, left_out = smoothing.sweep_codes(smoother, codes, self.sweeps)
             self.at_anchors_ = basis.columns @ smoother.coefficients(targets)
             self._set_left_out(partial(left_out, int(rng.integers(2**63))))
-            return self
+            return
         self.at_anchors_ = basis.columns @ (shrinkage[:, None] * products)
         arguments = part, shrinkage, products, judges, rows
         self._set_left_out(partial(_left_out_votes, *arguments))
-        return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes of the records' anchors, weighted."""
@@ -97,20 +83,14 @@ class SpectralVotes(Learner):
 
 
 def learn_graph(
-    learner: SpectralVotes | LikelihoodVotes,
-    X: FloatArray,
-    n_classes: int,
-    unlabelled: FloatArray | None,
-    m: int | None = None,
+    learner: SpectralVotes | LikelihoodVotes, data: TrainingSet, m: int | None = None
 ) -> graph.Spectral:
     """Return the learner's given graph, or one of all public records."""
     if learner.spectral is not None:
         return learner.spectral
-    every = X if unlabelled is None else np.vstack([X, unlabelled])
+    every, k = data.every, data.codes.n_classes
     anchors, neighbours = learner.anchors, learner.neighbours
-    return graph.fit_graph(
-        every, n_classes, m=m, anchors=anchors, neighbours=neighbours
-    )
+    return graph.fit_graph(every, k, m=m, anchors=anchors, neighbours=neighbours)
 
 
 def looser_options(basis: graph.Basis, steps: float) -> list[smoothing.SweepOption]:
@@ -184,6 +164,7 @@ RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 _ROUNDS = 60
 
 
+@dataclass(eq=False, repr=False)
 class LikelihoodVotes(Learner):
     """Multinomial logistic regression of labels that only codes are known of.
 
@@ -194,43 +175,33 @@ class LikelihoodVotes(Learner):
     codes in folds. ``anchors``, ``neighbours`` and ``spectral`` as in `SpectralVotes`.
     """
 
-    def __init__(
-        self,
-        ridge: float | None = None,
-        m: int | None = None,
-        *,
-        columns: str = "graph",
-        anchors: int | None = None,
-        neighbours: int = 5,
-        spectral: graph.Spectral | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.m = m
-        self.columns = columns
-        self.anchors = anchors
-        self.neighbours = neighbours
-        self.spectral = spectral
+    ridge: float | None = None
+    m: int | None = None
+    _: KW_ONLY
+    columns: str = "graph"
+    anchors: int | None = None
+    neighbours: int = 5
+    spectral: graph.Spectral | None = None
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Fit by L-BFGS; holds (n, K) numbers."""
+        X, codes, rng, _ = data
         validate.one_of(COLUMNS, columns=self.columns)
-        self.chosen_ = {}
         if self.columns == "features":
             self.centre_, scale = X.mean(axis=0), X.std(axis=0)
             self.scale_ = np.where(scale > 0, scale, 1)
         else:
-            self.spectral_ = learn_graph(self, X, codes.n_classes, unlabelled)
-            self.chosen_["m"] = self.m or self._tune_column_count(X, codes)
+            self.spectral_ = learn_graph(self, data)
+            m = self.m
+            if not m:
+                graph_basis = graph.Basis.from_graph(self.spectral_, X)
+                products = graph_basis.columns.T @ anchor_sums(graph_basis, codes)
+                code_targets = smoothing.CodeTargets.from_codes(codes)
+                m = best_column_count(graph_basis, products, code_targets)
+            self.chosen_["m"] = m
         basis, likely = self._design_matrix(X), codes.likelihood()
         folds = smoothing.fold_masks(len(X), rng)
         fold_votes = partial(fold_probabilities, basis, likely, folds)
-        self.tried_ = []
         if self.ridge is None:
             fold_trials = judge_ridges(fold_votes(RIDGES), likely, self.chosen_)
             trials = [fold_trial.trial for fold_trial in fold_trials]
@@ -244,18 +215,10 @@ class LikelihoodVotes(Learner):
         self._set_left_out(lambda: LeftOutVotes(every, fold_votes(path)[-1]))
         self.chosen_["ridge"] = ridge
         self.coef_ = ridge_path(basis, likely, path)[-1]
-        return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the probabilities of the classes; rows sum to 1."""
         return np.asarray(softmax(self._design_matrix(X) @ self.coef_, axis=1))
-
-    def _tune_column_count(self, X: FloatArray, codes: Codes) -> int:
-        basis = graph.Basis.from_graph(self.spectral_, X)
-        products = basis.columns.T @ anchor_sums(basis, codes)
-        return best_column_count(
-            basis, products, smoothing.CodeTargets.from_codes(codes)
-        )
 
     def _design_matrix(self, X: FloatArray) -> FloatArray:
         """Return the columns (n, m) of records; the first is constant."""
@@ -307,25 +270,20 @@ def ridge_path(
 ) -> list[FloatArray]:
     """Return the coefficients (m, K) under each ridge, each begun at the one before."""
     coef, path = np.zeros((basis.shape[1], likely.shape[1])), []
-    for ridge in ridges:
-        coef = penalised_maximum(basis, likely, ridge, coef)
-        path.append(coef)
-    return path
+    options = {"maxiter": _ROUNDS, "ftol": 1e-8}
 
-
-def penalised_maximum(
-    basis: FloatArray, likely: FloatArray, ridge: float, start: FloatArray
-) -> FloatArray:
-    """Return the coefficients (m, K) of largest penalised likelihood near a start."""
-
-    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        coef = flat.reshape(start.shape)
-        value, slope = penalised_objective(coef, basis, likely, ridge)
+    def loss(flat: FloatArray, ridge: float) -> tuple[float, FloatArray]:
+        at = flat.reshape(coef.shape)
+        value, slope = penalised_objective(at, basis, likely, ridge)
         return value, slope.ravel()
 
-    options = {"maxiter": _ROUNDS, "ftol": 1e-8}
-    result = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(result.x).reshape(start.shape)
+    for ridge in ridges:
+        result = minimize(
+            loss, coef.ravel(), (ridge,), "L-BFGS-B", jac=True, options=options
+        )
+        coef = np.asarray(result.x).reshape(coef.shape)
+        path.append(coef)
+    return path
 
 
 def penalised_objective(

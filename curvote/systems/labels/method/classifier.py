@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from collections import namedtuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from curvote.base import privacy, validate
+from curvote.base import validate
 from curvote.base.entropy import (
     Entropy,
     RandomState,
@@ -23,12 +25,13 @@ from curvote.base.entropy import (
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.curves.columns import refuse_curves
+from curvote.curves.columns import RecordPredictor, refuse_curves
+from curvote.learning.estimators import Counts, PrivateEstimator
 from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes, places_of
 from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
 from curvote.systems.labels.learners import smoothing
-from curvote.systems.labels.learners.base import Learner
+from curvote.systems.labels.learners.base import Learner, TrainingSet
 from curvote.systems.labels.learners.factory import make
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
@@ -115,46 +118,17 @@ def check_labels(y: Any, n: int) -> Any:
     return y
 
 
-def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
-    """Return the codes if they match the model's classes, epsilon and encoder.
-
-    Otherwise a UserError that names both. ``auto`` takes the codes of any encoder.
-    """
-    if classes is not None:
-        encoding.check_same_classes("model", classes, codes)
-    if codes.epsilon != epsilon:
-        raise UserError(
-            f"the codes are of epsilon {codes.epsilon:g}, the model states"
-            f" {epsilon:g}; give it the epsilon of its codes."
-        )
-    required = encoding.ROUNDS_ENCODER if encoder == LP_2ST else encoder
-    if (
-        required not in {AUTO, codes.encoder}
-        and mechanism_name(required, codes.n_classes, epsilon) != codes.encoder
-    ):
-        raise UserError(
-            f"the codes are of encoder {codes.encoder}, the model states {encoder}."
-        )
-    return codes
-
-
-class CodeCollector(privacy.ReleaseCounter):
+class CodeCollector(PrivateEstimator):
     """A scikit-learn class whose ``fit`` takes `Codes`, or draws them from labels.
 
     ``spent_`` is what a label of all those fits has spent, ``releases_`` and
-    ``private_`` are those of `ReleaseCounter`; all are None where only codes came.
+    ``private_`` are those of `PrivateEstimator`; all are None where only codes came.
     """
 
     alternative = "Draw codes once, by encode, and give them to PrivateSearchCV."
     spent_: Budget | None = None
-    releases_: privacy.Counts | None = None
+    releases_: Counts | None = None
     private_: bool | None = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on plain labels y (n,); `private_score` takes codes."""
@@ -175,11 +149,29 @@ class CodeCollector(privacy.ReleaseCounter):
     ) -> Codes:
         """Return the given codes, or codes drawn from plain labels.
 
-        Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``model``.
+        Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``model``, of
+        which ``auto`` takes the codes of any: else a UserError that names both.
         """
         if isinstance(y, Codes):
             encoding.check_same_length(len(X), y)
-            return matching_codes(y, model.classes, model.epsilon, model.encoder)
+            if model.classes is not None:
+                encoding.check_same_classes("model", model.classes, y)
+            if y.epsilon != model.epsilon:
+                raise UserError(
+                    f"the codes are of epsilon {y.epsilon:g}, the model states"
+                    f" {model.epsilon:g}; give it the epsilon of its codes."
+                )
+            two_rounds = model.encoder == LP_2ST
+            encoder = encoding.ROUNDS_ENCODER if two_rounds else model.encoder
+            if (
+                encoder not in {AUTO, y.encoder}
+                and mechanism_name(encoder, y.n_classes, y.epsilon) != y.encoder
+            ):
+                raise UserError(
+                    f"the codes are of encoder {y.encoder}, the model states"
+                    f" {model.encoder}."
+                )
+            return y
         labels = check_labels(y, len(X))
         classes, places = places_of(labels, model.classes)
         self._refuse_few_labels(model, len(X), len(classes))
@@ -187,11 +179,8 @@ class CodeCollector(privacy.ReleaseCounter):
             codes = encoding.encode(
                 labels, model.classes, model.epsilon, model.encoder, entropy
             )
-            self._record_spending(
-                Budget(codes.epsilon), privacy.one_release_each(len(X))
-            )
+            self._record_spending(Budget(codes.epsilon), len(X))
             return codes
-        rounds = encoding.TwoRounds(classes[places], classes, model.epsilon, entropy)
         first_model = clone(model).set_params(
             classes=classes, encoder=encoding.ROUNDS_ENCODER
         )
@@ -201,10 +190,11 @@ class CodeCollector(privacy.ReleaseCounter):
         ) -> FloatArray:
             return np.asarray(first_model.fit(X[first], codes).predict_proba(X[second]))
 
-        batches = rounds.codes(rng.permutation(len(X)), learn_prior)
-        self._record_spending(
-            Budget(next(batches).epsilon), privacy.one_release_each(len(X))
+        batches = encoding.encode_in_two_rounds(
+            *(classes[places], classes, model.epsilon, entropy),
+            *(rng.permutation(len(X)), learn_prior),
         )
+        self._record_spending(Budget(next(batches).epsilon), len(X))
         return next(batches)
 
     def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
@@ -247,11 +237,8 @@ def class_frequencies(proba: FloatArray) -> FloatArray:
 _FOLDS = 3
 
 
-class LeftOutPredictions(NamedTuple):
-    """Predictions for training records ``rows`` (r,) without their own codes."""
-
-    rows: NDArray[np.intp]
-    predictions: encoding.Predictions
+# Predictions for training records ``rows`` (r,) without their own codes.
+LeftOutPredictions = namedtuple("LeftOutPredictions", "rows predictions")
 
 
 def left_out_votes(
@@ -265,10 +252,9 @@ def left_out_votes(
 
     From three folds where the fitted learner has none for nothing.
     """
-    if learner.left_out_ is not None:
-        rows = learner.left_out_rows_
-        rows = np.arange(len(X)) if rows is None else rows
-        return rows, learner.left_out_
+    rows, votes_of_rows = learner.without_own()
+    if votes_of_rows is not None:
+        return np.arange(len(X)) if rows is None else rows, votes_of_rows
     votes = np.empty((len(X), codes.n_classes))
     for part in np.array_split(rng.permutation(len(X)), _FOLDS):
         rest = np.setdiff1d(np.arange(len(X)), part)
@@ -282,15 +268,7 @@ def left_out_votes(
     return np.arange(len(X)), votes
 
 
-class FitInputs(NamedTuple):
-    """Inputs of a fit: records, their codes, a generator, unlabelled records."""
-
-    X: FloatArray
-    codes: Codes
-    rng: np.random.Generator
-    more: FloatArray | None
-
-
+@dataclass(eq=False, repr=False)
 class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     """A classifier for records whose features are public and whose labels are not.
 
@@ -372,24 +350,14 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     None
     """
 
-    def __init__(
-        self,
-        estimator: Any = AUTO,
-        epsilon: float = 1.0,
-        *,
-        encoder: str = AUTO,
-        classes: ArrayLike | None = None,
-        decide: str = "accuracy",
-        calibrate: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.encoder = encoder
-        self.classes = classes
-        self.decide = decide
-        self.calibrate = calibrate
-        self.random_state = random_state
+    estimator: Any = AUTO
+    epsilon: float = 1.0
+    _: KW_ONLY
+    encoder: str = AUTO
+    classes: ArrayLike | None = None
+    decide: str = "accuracy"
+    calibrate: bool = True
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
@@ -398,7 +366,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         call with plain labels asks every label again: see ``spent_``. A
         ``sample_weight`` is a UserError.
         """
-        privacy.refuse_weights(self, refused)
+        self._refuse_weights(refused)
         inputs = self._fit_learner(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
             self._calibrate_votes(inputs)
@@ -441,7 +409,7 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
             return smoothing.to_simplex(votes)
         return smoothing.probabilities(votes, self.exponent_)
 
-    def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> FitInputs:
+    def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> TrainingSet:
         """Fit the learner on codes alone, and return the inputs of the fit."""
         records = training_records(self, X)
         further = None
@@ -456,14 +424,16 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         self.learner_: Learner = make(self.estimator).fit(records, codes, rng, further)
         self.exponent_: int | None = None
         self._ties = int(rng.integers(2**31))
-        return FitInputs(records, codes, rng, further)
+        return TrainingSet(records, codes, rng, further)
 
-    def _calibrate_votes(self, inputs: FitInputs) -> LeftOutPredictions:
+    def _calibrate_votes(self, inputs: TrainingSet) -> LeftOutPredictions:
         """Tune the exponent and class frequencies by left-out votes; return these."""
         rows, votes = left_out_votes(self.learner_, *inputs)
         self.exponent_ = None
         if self.calibrate:
-            self.exponent_ = smoothing.fit_exponent(votes, inputs.codes[rows])
+            self.exponent_ = smoothing.best_exponent(
+                votes, inputs.codes[rows].likelihood()
+            )[0]
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])
@@ -473,3 +443,39 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         self.share_, self.share_se_ = encoding.class_shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return self
+
+
+@dataclass(eq=False, repr=False)
+class LabelClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
+    """A classifier trained on codes, of raw records.
+
+    ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
+    (T,) in any order, and returns the publisher's labels. ``categories`` are the texts
+    of columns that were told as 0 and 1, a column each
+    (`curvote.base.table_file.indicator_name`).
+    """
+
+    columns: list[str]
+    reduction: Any
+    model: Any
+    categories: dict[str, list[str]] | None = None
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the publisher's order."""
+        return np.asarray(self.model.classes_)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, (n, K)."""
+        return self._predict_rows(
+            X, lambda v: self.model.predict_proba(self._reduced(v))
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of each record; another width or a NaN is a UserError."""
+        return self._predict_rows(X, lambda v: self.model.predict(self._reduced(v)))
+
+    def _reduced(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.reduction == "passthrough":
+            return values
+        return np.asarray(self.reduction.transform(values))

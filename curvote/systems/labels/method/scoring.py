@@ -1,7 +1,6 @@
 """Scores of a model from noised codes alone: unbiased, with their standard errors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -44,54 +43,16 @@ def refuse_biased_codes(codes: Codes) -> None:
         )
 
 
-Hits = NDArray[np.bool_]
-
 # A class of a smaller share than one record in so many counts as one that nobody has.
 _FEWEST = 1e-4
 # Noise alone makes a difference of once its variance in the mean, and seldom of this.
 _PULL = 1.5
 
 
-@dataclass(frozen=True)
-class _Recalls:
-    """Estimated shares and recalls of the classes that are present.
-
-    ``shrinkage`` is what of the decoded shares' noise is left in those divided by,
-    ``n`` the number of codes.
-    """
-
-    present: Hits
-    decoded: FloatArray
-    share: FloatArray
-    recall: FloatArray
-    shrinkage: float
-    n: int
-
-    def influences(self, hits: Hits, part: FloatArray) -> FloatArray:
-        """Return each record's influence on the recalls of present classes.
-
-        To the first order; and the mean of its second order, which is what the ratio
-        of two estimates is off, over n.
-        """
-        decoded, right = part[:, self.present], (part * hits)[:, self.present]
-        shift = self.shrinkage * (decoded - self.decoded) / self.share
-        first = right / self.share - self.recall - self.recall * shift
-        return np.asarray(first + first * shift / self.n)
-
-
 def balanced_contributions(
     predictions: encoding.Predictions, codes: Codes
 ) -> FloatArray:
     """Return each record's contribution to the mean recall, (n,)."""
-    recalls = _estimate_recalls(predictions, codes)
-    values = np.empty(len(codes))
-    for rows, part in codes.blocks():
-        hits = _hit_matrix(predictions.places[rows], codes)
-        values[rows] = recalls.influences(hits, decode_unbiased(part)).mean(axis=1)
-    return np.asarray(values + recalls.recall.mean())
-
-
-def _estimate_recalls(predictions: encoding.Predictions, codes: Codes) -> _Recalls:
     n, k = len(codes), codes.n_classes
     total, squares, right = np.zeros(k), np.zeros(k), np.zeros(k)
     for rows, part in codes.blocks():
@@ -104,7 +65,18 @@ def _estimate_recalls(predictions: encoding.Predictions, codes: Codes) -> _Recal
     share, shrinkage = _shrink_shares(total / n, noise, predictions.proba.mean(axis=0))
     present = share > _FEWEST  # shares sum to 1: some class always is
     recall = right[present] / n / share[present]
-    return _Recalls(present, total[present] / n, share[present], recall, shrinkage, n)
+    decoded_share, share = total[present] / n, share[present]
+    values = np.empty(n)
+    for rows, part in codes.blocks():
+        decoded = decode_unbiased(part)
+        hits = _hit_matrix(predictions.places[rows], codes)
+        correct = (decoded * hits)[:, present]
+        # The influence on each recall to the first order; and the mean of its second
+        # order, which is what the ratio of two estimates is off, over n.
+        shift = shrinkage * (decoded[:, present] - decoded_share) / share
+        first = correct / share - recall - recall * shift
+        values[rows] = (first + first * shift / n).mean(axis=1)
+    return np.asarray(values + recall.mean())
 
 
 def _shrink_shares(
@@ -123,7 +95,7 @@ def _shrink_shares(
     return np.maximum(shrunk, shrinkage * np.sqrt(noise)), shrinkage
 
 
-def _hit_matrix(places: NDArray[np.int64], codes: Codes) -> Hits:
+def _hit_matrix(places: NDArray[np.int64], codes: Codes) -> NDArray[np.bool_]:
     return np.asarray(places[:, None] == np.arange(codes.n_classes))
 
 
@@ -212,25 +184,11 @@ def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
     return values
 
 
-def _accuracy(predictions: encoding.Predictions) -> FloatArray:
-    hit = predictions.places[:, None] == np.arange(predictions.proba.shape[1])
-    return np.asarray(hit, dtype=np.float64)
-
-
-def _brier(predictions: encoding.Predictions) -> FloatArray:
-    squares = np.sum(predictions.proba**2, axis=1, keepdims=True)
-    return np.asarray(squares - 2 * predictions.proba + 1)
-
-
-def _log_loss(predictions: encoding.Predictions) -> FloatArray:
-    return np.asarray(-np.log(predictions.proba.clip(_LEAST)))
-
-
 BALANCED: Final = "balanced_accuracy"
 LINEAR: Final[Mapping[str, ScoreFunction]] = {
-    "accuracy": _accuracy,
-    "brier": _brier,
-    "log_loss": _log_loss,
+    "accuracy": lambda it: np.eye(it.proba.shape[1])[it.places],
+    "brier": lambda it: np.sum(it.proba**2, axis=1, keepdims=True) - 2 * it.proba + 1,
+    "log_loss": lambda it: -np.log(it.proba.clip(_LEAST)),
 }
 SCORINGS: Final = (*LINEAR, BALANCED)
 # Of which less is better.

@@ -21,7 +21,6 @@ from curvote.base.entropy import (
     seed_sequence,
 )
 from curvote.base.errors import UserError, did_you_mean
-from curvote.base.privacy import refuse_weights
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism
 from curvote.systems.labels.codes import encoders
@@ -93,15 +92,6 @@ Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class SelectionData:
-    """Records (n, d) and codes (n,) that candidates learn from and are judged by."""
-
-    X: Any
-    codes: Codes
-    unlabelled: Any
-
-
-@dataclass(frozen=True, eq=False)
 class CandidateScores:
     """Fitted candidates, and each record's score of each: (g, n), NaN for none.
 
@@ -165,44 +155,35 @@ class CandidateScores:
 
 
 def score_candidates(
-    part: SelectionData, candidates: Sequence[Any], scoring: Scoring
+    X: Any, codes: Codes, unlabelled: Any, candidates: Sequence[Any], scoring: Scoring
 ) -> CandidateScores:
-    """Fit all candidates, and score each by codes that its votes do not know.
+    """Fit all candidates on records (n, d) and codes (n,), and score them on the same.
 
+    Each is scored by codes that its votes do not know.
     Where the likelihood of the codes decides, their accuracy is told beside it.
     """
     named: dict[str, Scoring] = {"score": scoring}
     if scoring == LIKELIHOOD:
         named["accuracy"] = _ACCURACY
-    left_out = [
-        model.fit_left_out(part.X, part.codes, part.unlabelled) for model in candidates
-    ]
-    scores = {
-        name: np.stack([_record_scores(part, votes, kind) for votes in left_out])
-        for name, kind in named.items()
-    }
+    shape = len(candidates), len(codes)
+    scores = {name: np.full(shape, np.nan) for name in named}
+    for place, model in enumerate(candidates):
+        votes = model.fit_left_out(X, codes, unlabelled)
+        rows, judges = votes.rows, codes[votes.rows]
+        for name, kind in named.items():
+            if kind == LIKELIHOOD:
+                likely = log_likelihood(votes.predictions.proba, judges.likelihood())
+                scores[name][place, rows] = likely
+                continue
+            unbiased = unbiased_rows(judges)
+            if not unbiased.any():
+                refuse_biased_codes(judges)
+            chosen = rows[unbiased]
+            records = X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
+            scores[name][place, chosen] = score_contributions(
+                votes.predictions[unbiased], records, judges[unbiased], kind
+            )
     return CandidateScores(candidates, scores, -1 if scoring in LOSSES else 1)
-
-
-def _record_scores(
-    part: SelectionData, left_out: classifier.LeftOutPredictions, scoring: Scoring
-) -> FloatArray:
-    """Return each record's score of one candidate, (n,), NaN for none."""
-    rows, predictions = left_out
-    codes = part.codes[rows]
-    scores = np.full(len(part.codes), np.nan)
-    if scoring == LIKELIHOOD:
-        scores[rows] = log_likelihood(predictions.proba, codes.likelihood())
-        return scores
-    unbiased = unbiased_rows(codes)
-    if not unbiased.any():
-        refuse_biased_codes(codes)
-    chosen = rows[unbiased]
-    X = part.X.iloc[chosen] if isinstance(part.X, pd.DataFrame) else part.X[chosen]
-    scores[chosen] = score_contributions(
-        predictions[unbiased], X, codes[unbiased], scoring
-    )
-    return scores
 
 
 def _standard_errors(scores: FloatArray) -> FloatArray:
@@ -258,6 +239,7 @@ _LEARNERS: Final = {"estimator": ["ridge", "knn", "likelihood", "spectral"]}
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(
     classifier.CodeCollector, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 ):
@@ -335,19 +317,11 @@ class PrivateSearchCV(
     {'estimator': 'ridge'} no yes
     """
 
-    def __init__(
-        self,
-        estimator: classifier.PrivateLabelClassifier | None = None,
-        grid: Grid | None = None,
-        holdout: float = 0.2,
-        scoring: Scoring = LIKELIHOOD,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.grid = grid
-        self.holdout = holdout
-        self.scoring = scoring
-        self.random_state = random_state
+    estimator: classifier.PrivateLabelClassifier | None = None
+    grid: Grid | None = None
+    holdout: float = 0.2
+    scoring: Scoring = LIKELIHOOD
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Choose by records X (n, d) and `Codes` (n,), or plain labels asked for once.
@@ -355,7 +329,7 @@ class PrivateSearchCV(
         ``unlabelled`` (u, d) are further public records, for learners of graphs. A
         ``sample_weight`` is a UserError.
         """
-        refuse_weights(self, refused)
+        self._refuse_weights(refused)
         records = classifier.training_records(self, X)
         base = self.estimator
         if base is None:
@@ -392,8 +366,8 @@ class PrivateSearchCV(
         holdout = draw_holdout(codes, self.holdout, rng)
         rest = np.setdiff1d(np.arange(len(codes)), holdout)
         further = self._with_names(np.concatenate([records[holdout], *more]))
-        part = SelectionData(self._with_names(records[rest]), codes[rest], further)
-        scores = score_candidates(part, candidates, self.scoring)
+        part = self._with_names(records[rest]), codes[rest], further
+        scores = score_candidates(*part, candidates, self.scoring)
         place = scores.simplest_place
         self.best_index_, self.best_params_ = place, tried[place]
         self.best_estimator_ = scores.models[place]

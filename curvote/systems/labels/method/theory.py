@@ -5,7 +5,7 @@ means over the points stand for the integrals over the features' density.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvote.base import validate
 from curvote.base.errors import UserError
@@ -21,8 +21,15 @@ def excess_risk(eta: ArrayLike, predicted: ArrayLike) -> float:
     Never below 0, and 0 exactly where every prediction is a best class.
     """
     table = _check_eta(eta)
-    places = _check_places(predicted, table)
-    chosen = table[np.arange(len(table)), places]
+    places, (n, size) = np.asarray(predicted), table.shape
+    if places.dtype.kind not in "iu" or places.shape[-1:] != (n,):
+        raise UserError(
+            f"predicted has shape {places.shape} and type {places.dtype}; it must be"
+            f" whole numbers (n,) or (r, n), n = {n}."
+        )
+    if ((places < 0) | (places >= size)).any():
+        raise UserError(f"predicted must hold places from 0 to {size - 1}.")
+    chosen = table[np.arange(n), places.astype(np.int64)]
     return float(np.mean(table.max(axis=1) - chosen))
 
 
@@ -112,16 +119,3 @@ def _check_eta(eta: ArrayLike) -> FloatArray:
     if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > _ROUNDING).any():
         raise UserError("eta must hold probabilities that sum to 1 in each row.")
     return table
-
-
-def _check_places(predicted: ArrayLike, eta: FloatArray) -> NDArray[np.int64]:
-    places = np.asarray(predicted)
-    n, size = eta.shape
-    if places.dtype.kind not in "iu" or places.shape[-1:] != (n,):
-        raise UserError(
-            f"predicted has shape {places.shape} and type {places.dtype}; it must be"
-            f" whole numbers (n,) or (r, n), n = {n}."
-        )
-    if ((places < 0) | (places >= size)).any():
-        raise UserError(f"predicted must hold places from 0 to {size - 1}.")
-    return places.astype(np.int64)

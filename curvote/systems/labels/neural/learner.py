@@ -1,6 +1,7 @@
 """Networks on images as a learner; JAX is imported when one is fitted."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Final, NamedTuple, Self
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.learners.base import Learner, LeftOutVotes
+from curvote.systems.labels.learners.base import Learner, LeftOutVotes, TrainingSet
 
 Shape = tuple[int, int, int]
 # Two convolutions with poolings halve each side twice.
@@ -77,6 +77,7 @@ LOSSES: Final = ("bce", "likelihood")
 Index = NDArray[np.intp]
 
 
+@dataclass(eq=False, repr=False)
 class Neural(Learner):
     """A network on images: ``cnn``, or ``resnet18`` for small colour images.
 
@@ -94,77 +95,50 @@ class Neural(Learner):
     kept are numpy arrays. The same seed makes the same network on the same machine.
     """
 
-    def __init__(
-        self,
-        architecture: str = "cnn",
-        loss: str = "likelihood",
-        *,
-        epochs: int = 13,
-        batch: int = 400,
-        rate: float = 1e-3,
-        width: int | None = None,
-        shape: tuple[int, int, int] | None = None,
-        aside: float = 0.1,
-    ) -> None:
-        self.architecture = architecture
-        self.loss = loss
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.width = width
-        self.shape = shape
-        self.aside = aside
+    architecture: str = "cnn"
+    loss: str = "likelihood"
+    _: KW_ONLY
+    epochs: int = 13
+    batch: int = 400
+    rate: float = 1e-3
+    width: int | None = None
+    shape: tuple[int, int, int] | None = None
+    aside: float = 0.1
 
-    def fit(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        unlabelled: FloatArray | None = None,
-    ) -> Self:
+    def _learn(self, data: TrainingSet) -> None:
         """Fit the network; records without a code teach it nothing."""
+        X, codes, rng, _ = data
         training = _import_training()
         validate.one_of(ARCHITECTURES, architecture=self.architecture)
         validate.one_of(LOSSES, loss=self.loss)
         if self.width is not None:
             validate.at_least(1, width=self.width)
-        plan = training.Plan(
-            architecture=self.architecture,
-            loss=self.loss,
-            epochs=validate.at_least(1, epochs=self.epochs),
-            batch=validate.at_least(1, batch=self.batch),
-            rate=validate.positive(rate=self.rate),
-            width=self.width,
-        )
+        validate.at_least(1, epochs=self.epochs)
+        validate.at_least(1, batch=self.batch)
+        validate.positive(rate=self.rate)
         pixels = Pixels.from_records(X, self.shape)
-        aside_rows, training_rows = self._split_rows(len(X), rng)
+        if not 0 <= self.aside < 1:
+            raise UserError(
+                f"aside is {validate.format_value(self.aside)}; it must be a share in"
+                " [0, 1)."
+            )
+        order = rng.permutation(len(X))
+        first = min(len(X) - 1, round(self.aside * len(X)))
+        aside_rows, training_rows = np.sort(order[:first]), np.sort(order[first:])
         targets = training.LOSSES[self.loss].targets(codes[training_rows])
         self.params_, self.stats_ = training.train(
-            plan,
+            self,
             lambda rows: pixels.images(X[training_rows[rows]]),
             targets.values,
             pixels.shape,
             rng,
         )
         self.pixels_, self.range_ = pixels._asdict(), targets.range
-        self.chosen_, self.tried_ = {}, []
 
         def leave_out() -> LeftOutVotes:
             return LeftOutVotes(aside_rows, self.votes(X[aside_rows]))
 
         self._set_left_out(leave_out if len(aside_rows) else None)
-        return self
-
-    def _split_rows(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
-        """Return the rows set aside, and those to learn from."""
-        if not 0 <= self.aside < 1:
-            raise UserError(
-                f"aside is {validate.format_value(self.aside)}; it must be a share in"
-                " [0, 1)."
-            )
-        order = rng.permutation(n)
-        first = min(n - 1, round(self.aside * n))
-        return np.sort(order[:first]), np.sort(order[first:])
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes for records of flat pixels (n, d), (n, K)."""

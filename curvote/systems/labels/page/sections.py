@@ -1,6 +1,7 @@
 """Sections of a page of private labels: figures and tables."""
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -66,11 +67,6 @@ def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
     return [view for view in trained if class_count(view) == class_count(trained[0])]
 
 
-def nearest_to_epsilon_one(views: Sequence[RunView]) -> RunView:
-    """Return the cell nearest to epsilon 1, the first of several."""
-    return min(views, key=data.epsilon_distance)
-
-
 @dataclass(frozen=True)
 class Features(data.Section):
     """``numbers`` of each of ``n`` records; ``size`` components of them, if any."""
@@ -105,16 +101,8 @@ def gather_features(views: Sequence[RunView], _: pd.DataFrame) -> Features | Non
     return Features(n, len(metadata["grid"]), metadata["public"]["size"])
 
 
-@dataclass(frozen=True)
-class HonestRow:
-    """A model: its accuracy by codes with an interval, and by labels in a study."""
-
-    series: str
-    learner: str
-    epsilon: str
-    estimate: str
-    interval: str
-    true: str
+# A model: its accuracy by codes with an interval, and by labels in a study.
+HonestRow = namedtuple("HonestRow", "series learner epsilon estimate interval true")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +127,19 @@ def gather_honest(views: Sequence[RunView], _: pd.DataFrame) -> Honest | None:
     scored = [view for view in first_setting_views(views) if len(_first_scores(view))]
     if not scored:
         return None
+    rows = []
+    for view in scored:
+        scores, cell, true = _first_scores(view), view.cell, data.NO_VALUE
+        score = scores[scores["scoring"] == ACCURACY.name].iloc[0]
+        if view.holds("report"):
+            table = view.read("report", SCORES.name)
+            selected = (table["replicate"] == 0) & (table["metric"] == ACCURACY.name)
+            selected &= table["method"] == LABELS.name
+            true = f"{100 * table.loc[selected, 'value'].iloc[0]:.1f}"
+        value, low, high = (f"{100 * score[n]:.1f}" for n in ("value", "low", "high"))
+        texts = str(cell["protocol"]), str(cell["learner"]), f"{cell['epsilon']:g}"
+        rows.append(HonestRow(*texts, value, f"{low} to {high}", true))
     holdout_size = int(_first_scores(scored[0])["n"].iloc[0])
-    rows = list(map(_honest_row, scored))
     return Honest(rows, holdout_size, scored[0].holds("report"))
 
 
@@ -149,37 +148,11 @@ def _first_scores(view: RunView) -> pd.DataFrame:
     return pd.DataFrame(table[table["replicate"] == 0])
 
 
-def _honest_row(view: RunView) -> HonestRow:
-    scores = _first_scores(view)
-    score, cell = scores[scores["scoring"] == ACCURACY.name].iloc[0], view.cell
-    true = data.NO_VALUE
-    if view.holds("report"):
-        table = view.read("report", SCORES.name)
-        selected = (table["replicate"] == 0) & (table["metric"] == ACCURACY.name)
-        selected &= table["method"] == LABELS.name
-        true = f"{100 * table.loc[selected, 'value'].iloc[0]:.1f}"
-    return HonestRow(
-        str(cell["protocol"]),
-        str(cell["learner"]),
-        f"{cell['epsilon']:g}",
-        f"{100 * score['value']:.1f}",
-        f"{100 * score['low']:.1f} to {100 * score['high']:.1f}",
-        true,
-    )
-
-
 MOST_CLASSES = 40
 
 
-@dataclass(frozen=True)
-class ClassRow:
-    """A class: its share by codes and by labels, and how often it is recognised."""
-
-    name: str
-    share: str
-    true: str
-    recall: str
-    predicted: str
+# A class: its share by codes and by labels, and how often it is recognised.
+ClassRow = namedtuple("ClassRow", "name share true recall predicted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,93 +173,60 @@ def gather_each_class(views: Sequence[RunView], _: pd.DataFrame) -> EachClass | 
     first_views = first_setting_views(views)
     if not first_views:
         return None
-    view = nearest_to_epsilon_one(first_views)
+    view = min(first_views, key=data.epsilon_distance)
     study = view.holds("report")
-    rows = _study_rows(view) if study else _release_rows(view)
+    table = view.read("train", SHARES.name)
+    first = table[table["replicate"] == 0]
+    parts = zip(first["class"].astype(str), first["share"], first["se"], strict=True)
+    shares = {name: f"{100 * a:.1f} ± {200 * se:.1f}" for name, a, se in parts}
+    rows = [ClassRow(*pair, *[data.NO_VALUE] * 3) for pair in shares.items()]
+    if study:
+        table = view.read("report", RECALLS.name)
+        counts = table.groupby(table["class"].astype(str), sort=False)
+        summed = counts[["n", "recognised", "said"]].sum()
+        tested = summed["n"].sum()
+        rows = [
+            ClassRow(
+                str(name),
+                shares[str(name)],
+                data.format_percent(row["n"] / tested),
+                data.format_percent(row["recognised"] / row["n"] if row["n"] else None),
+                data.format_percent(row["said"] / tested),
+            )
+            for name, row in summed.iterrows()
+        ]
     called = f"{view.cell['protocol']}, {view.cell.with_values(protocol=None).words}"
     return EachClass(
         rows[:MOST_CLASSES], called, max(0, len(rows) - MOST_CLASSES), study
     )
 
 
-def _share_texts(view: RunView) -> dict[str, str]:
-    """Return each class's share and two standard errors, of the first repetition."""
-    table = view.read("train", SHARES.name)
-    first = table[table["replicate"] == 0]
-    parts = zip(first["class"], first["share"], first["se"], strict=True)
-    return {str(name): f"{100 * a:.1f} ± {200 * se:.1f}" for name, a, se in parts}
-
-
-def _release_rows(view: RunView) -> list[ClassRow]:
-    texts = _share_texts(view).items()
-    return [ClassRow(name, share, *[data.NO_VALUE] * 3) for name, share in texts]
-
-
-def _study_rows(view: RunView) -> list[ClassRow]:
-    table = view.read("report", RECALLS.name)
-    counts = table.groupby(table["class"].astype(str), sort=False)
-    summed = counts[["n", "recognised", "said"]].sum()
-    shares, tested = _share_texts(view), summed["n"].sum()
-    return [
-        ClassRow(
-            str(name),
-            shares[str(name)],
-            data.format_percent(row["n"] / tested),
-            data.format_percent(row["recognised"] / row["n"] if row["n"] else None),
-            data.format_percent(row["said"] / tested),
-        )
-        for name, row in summed.iterrows()
-    ]
-
-
-@dataclass(frozen=True)
-class EncoderRow:
-    """An encoder as texts: numbers of its law, and of draws."""
-
-    series: str
-    encoder: str
-    retention: str
-    signal: str
-    measured: str
-    labels: str
-    nbytes: int
+# An encoder as texts: numbers of its law, and of draws.
+EncoderRow = namedtuple(
+    "EncoderRow", "series encoder retention signal measured labels nbytes"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class CodeReport(data.Section):
-    """``rows`` at one epsilon; ``ceiling`` is what none of them can keep more often.
+    """``rows`` at one epsilon, and texts of what holds for any encoder.
 
-    ``odds`` is what one code changes at most, ``even`` what a guess among K classes is
-    right by it, and ``guess`` without it.
+    ``odds`` is the factor by which one code changes any odds at most, ``even`` the
+    largest probability of one of the classes after it, in percent and from even odds,
+    ``guess`` that before it; ``ceiling`` is the largest share of labels that a code can
+    keep.
     """
 
     rows: Sequence[EncoderRow]
     epsilon: float
     n_classes: int
+    odds: str
+    even: str
+    guess: str
+    ceiling: str
 
     name: ClassVar[str] = "said_by_one"
     place: ClassVar[str] = "releases"
-
-    @property
-    def ceiling(self) -> str:
-        """Return the largest share of labels that any single code can keep."""
-        return f"{100 * min(1.0, math.exp(self.epsilon) / self.n_classes):.1f}"
-
-    @property
-    def odds(self) -> str:
-        """Return the factor by which one code changes any odds, at most."""
-        return f"{math.exp(self.epsilon):.3g}"
-
-    @property
-    def even(self) -> str:
-        """Return the largest probability of a class after one code, from even odds."""
-        grown = math.exp(self.epsilon)
-        return f"{100 * grown / (grown + self.n_classes - 1):.1f}"
-
-    @property
-    def guess(self) -> str:
-        """Return the probability of each class before it."""
-        return f"{100 / self.n_classes:.1f}"
 
 
 def gather_code_report(views: Sequence[RunView], _: pd.DataFrame) -> CodeReport | None:
@@ -294,7 +234,7 @@ def gather_code_report(views: Sequence[RunView], _: pd.DataFrame) -> CodeReport 
     first_views = first_setting_views(views)
     if not first_views:
         return None
-    epsilon = nearest_to_epsilon_one(first_views).cell["epsilon"]
+    epsilon = min(first_views, key=data.epsilon_distance).cell["epsilon"]
     views_by_protocol = {
         v.cell["protocol"]: v for v in first_views if v.cell["epsilon"] == epsilon
     }
@@ -315,8 +255,12 @@ def gather_code_report(views: Sequence[RunView], _: pd.DataFrame) -> CodeReport 
             numbers.nbytes,
         )
         rows.append(row)
-    n_classes = class_count(first_views[0])
-    return CodeReport(rows, float(epsilon), n_classes) if rows else None
+    if not rows:
+        return None
+    k, odds = class_count(first_views[0]), math.exp(epsilon)
+    shares = odds / (odds + k - 1), 1 / k, min(1.0, odds / k)
+    texts = f"{odds:.3g}", *(f"{100 * share:.1f}" for share in shares)
+    return CodeReport(rows, float(epsilon), k, *texts)
 
 
 K = Axis("k", lambda _: (), label="number of classes")
@@ -374,16 +318,11 @@ class ByClasses(data.Section):
             ax.set_title(f"{learner}, epsilon {epsilon:g}")
             ax.grid(axis="y")
         figures.draw_left_label(axes, narrow, "accuracy (%)")
-        handles = [
-            Line2D([], [], label=_series_label(n), **ink) for n, ink in inks.items()
-        ]
+        methods = data.methods_by_name()
+        labels = {name: getattr(methods.get(name), "label", name) for name in names}
+        handles = [Line2D([], [], label=labels[n], **ink) for n, ink in inks.items()]
         figures.draw_legend(figure, handles, 3 if narrow else 6)
         return figure
-
-
-def _series_label(name: str) -> str:
-    method = data.methods_by_name().get(name)
-    return method.label if method else name
 
 
 def gather_by_classes(views: Sequence[RunView], _: pd.DataFrame) -> ByClasses | None:
@@ -463,18 +402,12 @@ def gather_calibrated(views: Sequence[RunView], _: pd.DataFrame) -> Reliability 
     study_views = [view for view in first_setting_views(views) if view.holds("report")]
     if not study_views:
         return None
-    bins = pd.concat(map(_reliability_bins, study_views), ignore_index=True)
-    return Reliability(bins)
-
-
-def _reliability_bins(view: RunView) -> pd.DataFrame:
-    table = view.read("report", RELIABILITY.name)
-    table = table.assign(
-        confidence=table["confidence"] * table["n"],
-        accuracy=table["accuracy"] * table["n"],
-    )
-    summed = table.groupby("low", as_index=False)[["n", "confidence", "accuracy"]].sum()
-    n = summed["n"].clip(lower=1)
-    means = {name: summed[name] / n for name in ("confidence", "accuracy")}
-    panel = f"{view.cell['protocol']}, {view.cell['learner']}"
-    return summed.assign(**means, panel=panel, epsilon=view.cell["epsilon"])
+    bins, names = [], ["confidence", "accuracy"]
+    for view in study_views:
+        table = view.read("report", RELIABILITY.name)
+        table = table.assign(**{name: table[name] * table["n"] for name in names})
+        summed = table.groupby("low", as_index=False)[["n", *names]].sum()
+        summed[names] = summed[names].div(summed["n"].clip(lower=1), axis=0)
+        panel = f"{view.cell['protocol']}, {view.cell['learner']}"
+        bins.append(summed.assign(panel=panel, epsilon=view.cell["epsilon"]))
+    return Reliability(pd.concat(bins, ignore_index=True))

@@ -1,6 +1,7 @@
 """Regressor from public features and noised labels, as a scikit-learn class."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -12,18 +13,26 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from curvote.base import privacy, validate
+from curvote.base import validate
 from curvote.base.entropy import Entropy, RandomState, random_sources
 from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import warn_outside
-from curvote.curves.columns import refuse_curves
-from curvote.systems.labels.regression import noise
+from curvote.learning.estimators import PrivateEstimator, numeric_records
 from curvote.systems.labels.regression.targets import (
+    AUTO,
+    ON_BINS,
     NoisedTargets,
     check_bounds,
+    check_numbers,
+    check_prior,
+    estimate_histogram,
+    noise_targets,
+    randomizer_name,
+    report_labels,
     to_unit_interval,
 )
 
@@ -92,7 +101,8 @@ REGRESSORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }
 
 
-class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateLabelRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):
     """Learns a number from public features and one noised label of each record.
 
     `fit` on plain labels plays the clients: each label is released once, with all of
@@ -164,30 +174,14 @@ class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimato
 
     alternative = "Draw NoisedTargets once, by noise_targets, and tune on these."
 
-    def __init__(
-        self,
-        estimator: Any = "ridge",
-        epsilon: float = 1.0,
-        bounds: tuple[float, float] = (-1.0, 1.0),
-        randomizer: str = noise.AUTO,
-        *,
-        prior: ArrayLike | None = None,
-        share: float = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.randomizer = randomizer
-        self.prior = prior
-        self.share = share
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
+    estimator: Any = "ridge"
+    epsilon: float = 1.0
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    randomizer: str = AUTO
+    _: KW_ONLY
+    prior: ArrayLike | None = None
+    share: float = 0.2
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: ArrayLike | NoisedTargets, **refused: Any) -> Self:
         """Learn from features X (n, d) and labels, or noised labels, (n,).
@@ -195,19 +189,18 @@ class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimato
         Plain labels are noised anew by each call. Noised ones of other bounds, epsilon
         or randomizer than the model's are a UserError, as is a ``sample_weight``.
         """
-        privacy.refuse_weights(self, refused)
-        refuse_curves(X)
+        self._refuse_weights(refused)
         rng, entropy = random_sources(self.random_state)
         if isinstance(y, NoisedTargets):
-            X = validate_data(self, X, dtype=np.float64)
+            X = numeric_records(self, X)
             rows, targets = np.arange(len(X)), self._check_targets(y, len(X))
         else:
-            X, labels = validate_data(
-                self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+            X, labels = numeric_records(
+                self, X, y, y_numeric=True, ensure_min_samples=2
             )
             # refused before anything is spent
             make_regressor(self.estimator, len(labels), 0)
-            labels = noise.check_numbers(labels)
+            labels = check_numbers(labels)
             rows, targets = self._release_labels(labels, rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
         learner = make_regressor(self.estimator, len(rows), int(rng.integers(2**31)))
@@ -217,8 +210,7 @@ class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimato
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted label of each record, (n,), within the bounds."""
         check_is_fitted(self, "estimator_")
-        refuse_curves(X)
-        records = validate_data(self, X, dtype=np.float64, reset=False)
+        records = numeric_records(self, X, reset=False)
         predictions = np.asarray(self.estimator_.predict(records), dtype=np.float64)
         return np.clip(predictions, *check_bounds(self.bounds))
 
@@ -230,27 +222,25 @@ class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimato
         Where a prior is needed and not stated, the others are asked for it before.
         """
         epsilon = validate.positive(epsilon=self.epsilon)
-        name = noise.randomizer_name(self.randomizer, epsilon)
+        name = randomizer_name(self.randomizer, epsilon)
         bounds, share = check_bounds(self.bounds), validate.fraction(share=self.share)
-        prior = None if self.prior is None else noise.check_prior(self.prior)
+        prior = None if self.prior is None else check_prior(self.prior)
         advice = (
             "they count as lying on the bounds. State bounds=(lower, upper), in the"
             " units of y and known without it."
         )
         warn_outside(y[:, np.newaxis], bounds, ["y"], advice, depth=4)
-        self._record_spending(
-            privacy.Budget(self.epsilon), privacy.one_release_each(len(y))
-        )
+        self._record_spending(Budget(self.epsilon), len(y))
         rows = np.arange(len(y))
-        if name == noise.ON_BINS and prior is None:
+        if name == ON_BINS and prior is None:
             order = rng.permutation(len(y))
             first = min(len(y) - 1, max(1, round(share * len(y))))
             prior_rows, rows = order[:first], np.sort(order[first:])
             prior_labels = to_unit_interval(y[prior_rows], bounds)
-            reports = noise.report_labels(prior_labels, self.epsilon, entropy)
-            prior = noise.estimate_histogram(reports, self.epsilon)
+            reports = report_labels(prior_labels, self.epsilon, entropy)
+            prior = estimate_histogram(reports, self.epsilon)
         arguments = bounds, self.epsilon, name, entropy
-        return rows, noise.noise_targets(y[rows], *arguments, prior=prior)
+        return rows, noise_targets(y[rows], *arguments, prior=prior)
 
     def _check_targets(self, targets: NoisedTargets, n: int) -> NoisedTargets:
         if len(targets) != n:
@@ -259,10 +249,8 @@ class PrivateLabelRegressor(privacy.ReleaseCounter, RegressorMixin, BaseEstimato
             "bounds": check_bounds(self.bounds),
             "epsilon": validate.positive(epsilon=self.epsilon),
         }
-        if self.randomizer != noise.AUTO:
-            expected["randomizer"] = noise.randomizer_name(
-                self.randomizer, self.epsilon
-            )
+        if self.randomizer != AUTO:
+            expected["randomizer"] = randomizer_name(self.randomizer, self.epsilon)
         for name, value in expected.items():
             if getattr(targets, name) != value:
                 raise UserError(

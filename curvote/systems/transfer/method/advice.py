@@ -14,9 +14,10 @@ moment pays once p v is small, p the number of coefficients.
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -143,66 +144,39 @@ def advise(
     if len(servers) < 2:
         raise UserError("name the target and at least one source.")
     target, *sources = servers
-    evaluator = _Evaluator(target, [*servers], d, beta, alpha)
-    return Advice(
-        target,
-        beta,
-        d,
-        alpha,
-        alone=evaluator.gain(),
-        offers=tuple(evaluator.offer(source) for source in sources),
-        together=evaluator.gain(*sources),
-    )
+    spent = [server.epsilon for server in servers], [server.spent for server in servers]
+    level, power = target_level(*spent, len(servers)), 2 * beta + d
 
-
-class _Evaluator:
-    """Evaluator of r for a target and any of its sources."""
-
-    def __init__(
-        self, target: Server, servers: list[Server], d: int, beta: float, alpha: float
-    ) -> None:
-        budgets = [server.epsilon for server in servers]
-        deltas = [server.spent for server in servers]
-        self.target, self.d, self.beta = target, d, beta
-        self.level = target_level(budgets, deltas, len(servers))
-        self.power = beta * (1 + alpha)
-        self.alone = self._make_servers().radius(self.level)
-
-    def _make_servers(self, *sources: Server) -> Servers:
+    def with_sources(*some: Server) -> Servers:
         """Return the target and some sources as the `Servers` of (11)."""
-        every = (self.target, *sources)
-        return Servers.of(
-            [server.n for server in every],
-            [server.epsilon for server in every],
-            [server.gamma for server in every],
-            self.beta,
-            self.d,
-        )
+        every = (target, *some)
+        sizes = [server.n for server in every], [server.epsilon for server in every]
+        return Servers.of(*sizes, [server.gamma for server in every], beta, d)
 
-    def gain(self, *sources: Server) -> Gain:
+    alone = with_sources().radius(level)
+
+    def gain(*some: Server) -> Gain:
         """Return the gain of the target with these sources."""
-        r = self._make_servers(*sources).radius(self.level)
-        power = 2 * self.beta + self.d
-        free = self.level * r**-power
-        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
-        return Gain(r, float((r / self.alone) ** self.power), float(max(free, private)))
+        r = with_sources(*some).radius(level)
+        free = level * r**-power
+        private = math.sqrt(level * r ** -(power + d)) / target.epsilon
+        risk = float((r / alone) ** (beta * (1 + alpha)))
+        return Gain(r, risk, float(max(free, private)))
 
-    def offer(self, source: Server) -> Offer:
-        """Return the gain that one source adds, and its least epsilon."""
-        public = Server(source.name, source.n, math.inf, source.gamma, source.delta)
-        gains = self.gain(source), self.gain(public)
-        return Offer(source, *gains, self._least_epsilon(source))
-
-    def _least_epsilon(self, source: Server) -> float | None:
-        """Return the least epsilon at which a source lowers r noticeably, if any."""
-        log_r = math.log((1 - NOTICEABLE_FALL) * self.alone)
-        pair = self._make_servers(source)
+    offers = []
+    for source in sources:
+        # The least epsilon at which it lowers r noticeably, if any.
+        log_r = math.log((1 - NOTICEABLE_FALL) * alone)
+        pair, least = with_sources(source), None
         target_term = pair.log_precision(log_r)[0] + pair.power[0] * log_r
-        missing = math.log(self.level - float(np.exp(target_term)))
+        missing = math.log(level - float(np.exp(target_term)))
         missing -= pair.power[1] * log_r
-        if missing > math.log(source.n):
-            return None
-        return float(math.exp((missing - self.d * log_r) / 2) / source.n)
+        if missing <= math.log(source.n):
+            least = float(math.exp((missing - d * log_r) / 2) / source.n)
+        public = Server(source.name, source.n, math.inf, source.gamma, source.delta)
+        offers.append(Offer(source, gain(source), gain(public), least))
+    together = gain(*sources)
+    return Advice(target, beta, d, alpha, gain(), tuple(offers), together)
 
 
 def _server_json(server: Server) -> dict[str, Any]:
@@ -229,16 +203,9 @@ _CELLS: Final = 8192
 _GRIDS: Final = 400
 
 
-class Choice(NamedTuple):
-    """Chosen ``release`` and ``params`` of a task, and ``weights`` of `combine`.
-
-    ``reason`` says why, in a sentence with its numbers.
-    """
-
-    release: str
-    params: dict[str, Any]
-    weights: str
-    reason: str
+# Chosen ``release`` and ``params`` of a task, and ``weights`` of `combine`. ``reason``
+# says why, in a sentence with its numbers.
+Choice = namedtuple("Choice", "release params weights reason")
 
 
 def choose_form(setup: PublicSetup) -> Choice:
@@ -263,15 +230,12 @@ def choose_form(setup: PublicSetup) -> Choice:
 
 def pooled_variance(sizes: Mapping[str, int], levels: Mapping[str, Level]) -> float:
     """Return v, the variance of a number of the pooled class means."""
-    precisions = [1 / _mean_variance(n, levels[name]) for name, n in sizes.items()]
+    precisions = []
+    for name, n in sizes.items():
+        variance = 1 / (4 * n)  # of a class mean of one server
+        if levels[name].noised:
+            budget = levels[name].budget(n)
+            noise = GaussianNoise(_UNIT * math.sqrt(2), budget.epsilon, budget.delta)
+            variance += (noise.sigma / _UNIT / n) ** 2
+        precisions.append(1 / variance)
     return 1 / math.fsum(precisions)
-
-
-def _mean_variance(n: int, level: Level) -> float:
-    """Return the variance of a class mean of one server."""
-    sampling = 1 / (4 * n)
-    if not level.noised:
-        return sampling
-    budget = level.budget(n)
-    noise = GaussianNoise(_UNIT * math.sqrt(2), budget.epsilon, budget.delta)
-    return sampling + (noise.sigma / _UNIT / n) ** 2

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 Array = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -166,3 +167,41 @@ class Waves:
         """Return phi(x) . w, |phi| = 1, for points (q, d) and rows (r, length)."""
         products = [self._features(part) @ weights.T for part in self._blocks(cube)]
         return np.asarray(np.concatenate(products) / math.sqrt(self.count))
+
+
+# Eigenvalues below that part of the largest are left out.
+CLIP = 1e-9
+
+
+def kernel_matrix(kernel: str, first: Array, second: Array, width: float) -> Array:
+    """Return the kernel matrix (a, b) of points (a, d) and (b, d); 1 at distance 0."""
+    if kernel == "gaussian":
+        return np.asarray(np.exp(cdist(first, second, "sqeuclidean") / (-2 * width**2)))
+    near = np.ones((len(first), len(second)))
+    for a, b in zip(first.T, second.T, strict=True):
+        near *= np.maximum(1 - np.abs(a[:, np.newaxis] - b) / width, 0)
+    return near
+
+
+class QueryBatch:
+    """Public query points (q, d) in [0, 1]^d with coordinates of their kernel.
+
+    The exact Gaussian process of paper 002, section 4.1: the kernel's values at the
+    points are a linear image of the sum of features, and by the eigenvectors of the
+    kernel matrix coordinates in which one record moves no more than its features do.
+    ``basis`` (q, k) takes coordinates to the points; noise on them has the kernel
+    matrix as covariance there. Directions whose eigenvalue is next to nothing are left
+    out. Points that are asked later cost anew: release `kernel` does not.
+    """
+
+    def __init__(self, kernel: str, points: Array, width: float) -> None:
+        self.kernel, self.points, self.width = kernel, points, width
+        values, vectors = np.linalg.eigh(kernel_matrix(kernel, points, points, width))
+        usable = values > CLIP * values[-1]
+        self._root, self._vectors = np.sqrt(values[usable]), vectors[:, usable]
+        self.basis = self._vectors * self._root
+
+    def coordinates(self, cube: Array, signed: Array) -> Array:
+        """Return the sum of ``signed`` (n,) times the features of ``cube``, (k,)."""
+        at_points = kernel_matrix(self.kernel, self.points, cube, self.width) @ signed
+        return np.asarray((self._vectors.T @ at_points) / self._root)

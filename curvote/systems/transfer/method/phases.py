@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import NamedTuple, TypedDict, Unpack
@@ -14,7 +15,6 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 
 FloatArray = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,14 @@ class Servers:
     def of(
         cls, n: ArrayLike, epsilon: ArrayLike, gamma: ArrayLike, beta: float, d: int
     ) -> Servers:
-        """Return checked servers; see `rates.radius`."""
+        """Return checked servers.
+
+        ``n`` holds a size for each server, the target first. ``epsilon`` and ``gamma``
+        are one number for all or one for each; an epsilon of infinity is a public
+        server, and the target's gamma is 1 whatever stands in its place. beta in
+        (0, 1] is the target's smoothness, d the number of features. UserError for sizes
+        below 1 and for values that are not above 0.
+        """
         sizes = np.atleast_1d(validate.finite(n=n))
         if sizes.ndim > 1 or (sizes < 1).any():
             raise UserError("n holds one size of at least 1 for each server.")
@@ -53,18 +60,13 @@ class Servers:
         """Exponents 2 beta gamma_j + d, where gamma_0 is 1."""
         return 2 * self.beta * self.gamma + self.d
 
-    def only(self, mask: Mask) -> Servers:
-        """Return some of the servers, the target among them."""
-        parts = self.n[mask], self.epsilon[mask], self.gamma[mask]
-        return Servers(*parts, self.beta, self.d)
-
     def log_precision(self, log_r: float) -> FloatArray:
         """Return the logarithms of n_j ^ n_j^2 epsilon_j^2 r^d (after theorem 3.4)."""
         private = 2 * (np.log(self.n) + np.log(self.epsilon)) + self.d * log_r
         return np.asarray(np.minimum(np.log(self.n), private))
 
     def radius(self, level: float = 1.0) -> float:
-        """Return the radius at which the left-hand side of (5) is ``level``.
+        """Return r of (5), of (11) at its ``level``: there the left-hand side is it.
 
         Each server alone needs at least as large a radius; one of them gives 1/(m + 1)
         of the level at least. Between these ends the root is found in log r.
@@ -107,12 +109,8 @@ def target_level(epsilon: ArrayLike, delta: ArrayLike | None, count: int) -> flo
     noised = deltas[np.isfinite(np.broadcast_to(epsilon, (count,)))]
     if noised.size == 0:
         return 1.0
-    return float(np.log(2 / validate.fraction(delta=least_delta(noised))))
-
-
-def least_delta(delta: FloatArray) -> float:
-    """Return the least delta; NaN is a UserError."""
-    return float(validate.finite(delta=delta).min())
+    least = float(validate.finite(delta=noised).min())
+    return float(np.log(2 / validate.fraction(delta=least)))
 
 
 def _per_server(name: str, numbers: ArrayLike, sizes: FloatArray) -> FloatArray:
@@ -147,23 +145,10 @@ class Sizes(TypedDict):
     gamma: float
 
 
-class Regimes(NamedTuple):
-    """Boundaries of the regimes (corollary 3.2): one of gamma, five of epsilon."""
-
-    gamma_star: float
-    eps_1: float
-    eps_2: float
-    eps_3: float
-    eps_11: float
-    eps_21: float
-
-
-class Switch(NamedTuple):
-    """Epsilon at which another rate begins to decide."""
-
-    epsilon: float
-    before: str
-    after: str
+# Boundaries of the regimes (corollary 3.2): one of gamma, five of epsilon.
+Regimes = namedtuple("Regimes", "gamma_star eps_1 eps_2 eps_3 eps_11 eps_21")
+# The epsilon at which another rate begins to decide.
+Switch = namedtuple("Switch", "epsilon before after")
 
 
 class RateLine(NamedTuple):
@@ -190,18 +175,9 @@ class Case:
     gamma: float
 
     @classmethod
-    def of(
-        cls,
-        *,
-        n0: int,
-        n: int,
-        m: int,
-        beta: float,
-        d: int,
-        gamma: float,
-        ordered: bool = False,
-    ) -> Case:
+    def of(cls, *, ordered: bool = False, **sizes: Unpack[Sizes]) -> Case:
         """Return the checked case; the table asks for n <= n0 <= m n (``ordered``)."""
+        n0, n, m = sizes["n0"], sizes["n"], sizes["m"]
         if ordered and not max(n, 2) <= n0 <= m * n:
             raise UserError(
                 f"n0 is {n0}; corollary 3.2 asks for n <= n0 <= m n and 2 or more, here"
@@ -211,9 +187,9 @@ class Case:
             n0=math.log(validate.at_least(1, n0=n0)),
             n=math.log(validate.at_least(1, n=n)),
             m=math.log(validate.at_least(1, m=m)),
-            beta=check_smoothness(beta),
-            d=validate.at_least(1, d=d),
-            gamma=validate.positive(gamma=gamma),
+            beta=check_smoothness(sizes["beta"]),
+            d=validate.at_least(1, d=sizes["d"]),
+            gamma=validate.positive(gamma=sizes["gamma"]),
         )
 
     @property

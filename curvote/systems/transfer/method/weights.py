@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvote.base import validate
 from curvote.base.errors import UserError
@@ -178,19 +178,6 @@ class _Difference:
     def along(self) -> float:
         """Error variance along one direction."""
         return self.noise + self.sampling
-
-
-class QueryReading(Protocol):
-    """Protocol of a rule that combines the servers' contrasts at each query."""
-
-    def read(self, values: Array) -> tuple[Array, Array]:
-        """Return contrasts (q, R) and weights (q, R, J) from values (B, q, R, J).
-
-        B are the bandwidths of the release; weights are >= 0 and sum to 1.
-        """
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON values."""
 
 
 def normalize(raw: Array) -> Array:
@@ -361,16 +348,13 @@ class Adaptive:
         cls, sides: Sequence[KernelSide], target: int, shares: Array | None = None
     ) -> Adaptive:
         """Return the rule for these servers; ``shares`` (J,) hold for all queries."""
-        return cls(
-            n=tuple(side.n for side in sides),
-            noise=tuple(side.noise for side in sides),
-            epsilon=tuple(side.epsilon for side in sides),
-            alone=tuple(side.alone for side in sides),
-            widths=sides[0].widths,
-            d=sides[0].d,
-            target=target,
-            shares=None if shares is None else tuple(shares.tolist()),
+        n, noise, epsilon, alone = (
+            tuple(getattr(side, name) for side in sides)
+            for name in ("n", "noise", "epsilon", "alone")
         )
+        weights = None if shares is None else tuple(shares.tolist())
+        first = sides[0]
+        return cls(n, noise, epsilon, alone, first.widths, first.d, target, weights)
 
     @property
     def volume(self) -> Array:
@@ -410,7 +394,10 @@ class Adaptive:
         weights = self.weights(values)
         noised_sums = (weights * values).sum(axis=-1)
         spread = (weights**2 * self.variance[:, np.newaxis, np.newaxis]).sum(axis=-1)
-        at = choose_bandwidth(noised_sums**2 / spread, self.threshold)[np.newaxis]
+        ratios = noised_sums**2 / spread
+        clear = ratios > self.threshold
+        least = len(ratios) - 1 - clear[::-1].argmax(axis=0)
+        at = np.where(clear.any(axis=0), least, ratios.argmax(axis=0))[np.newaxis]
         contrasts = np.take_along_axis(
             noised_sums / self.volume[:, :, np.newaxis], at, axis=0
         )
@@ -420,13 +407,6 @@ class Adaptive:
     def to_json(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON values."""
         return asdict(self)
-
-
-def choose_bandwidth(ratios: Array, threshold: float) -> NDArray[np.int64]:
-    """Return the index of the bandwidth chosen by Lepski's rule, (B, ...) -> (...)."""
-    clear = ratios > threshold
-    least = len(ratios) - 1 - clear[::-1].argmax(axis=0)
-    return np.asarray(np.where(clear.any(axis=0), least, ratios.argmax(axis=0)))
 
 
 class AdaptAll(Adaptive):
@@ -459,17 +439,9 @@ class AdaptHomog(Adaptive):
         return np.asarray(np.einsum("bqrp,bpj->bqrj", part, pair))
 
 
-def oracle_weights(
-    sides: Sequence[KernelSide], target: int, gamma: ArrayLike, beta: float
-) -> Array:
-    """Return the oracle weights of (12), (B, J), for known exponents.
-
-    The bandwidth that goes with them solves (11): `rates.radius` with delta.
-    """
-    rule = Adaptive.of(sides, target)
-    widths = np.array(rule.widths)[:, np.newaxis]
-    return normalize(rule.source_weights * widths ** (beta * np.asarray(gamma)))
-
+# Rules that combine the servers' contrasts at each query: `read` returns contrasts
+# (q, R) and weights (q, R, J), >= 0 and of sum 1, from values (B, q, R, J).
+QueryReading = ByQuery | Adaptive
 
 BY_BANDWIDTH: Mapping[str, type[Adaptive]] = {
     "adapt_all": AdaptAll,

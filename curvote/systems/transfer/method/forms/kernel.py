@@ -22,7 +22,7 @@ the sums of two neighbours move sqrt(length) steps more at most (`ROUNDING_FACTO
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -50,22 +50,7 @@ ROUNDING_FACTOR = 1.01
 Bandwidth = Annotated[float, Field(ge=2**-20, le=64)]
 
 
-class Features(Protocol):
-    """Protocol of public features of norm sqrt(``count``) on [0, 1]^d."""
-
-    @property
-    def count(self) -> int:
-        """Squared norm of a feature vector."""
-
-    @property
-    def length(self) -> int:
-        """Number of features."""
-
-    def counts(self, cube: Array) -> Any:
-        """Return the sum of the features of points (n, d), (length,)."""
-
-    def product(self, cube: Array, weights: Array) -> Array:
-        """Return phi(x) . w with |phi| = 1 for rows of weights, (q, r)."""
+Features = features.Grids | features.Waves
 
 
 class Parameters(Strict):
