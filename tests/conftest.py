@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from curvote.data import raw_files
 from curvote.pipeline.config.project import Project
-from tests import drawings, phoneme_file, plain
+from tests import drawings, phoneme_file, plain, prepared
 from tests import town as town_
 
 # No test is timed: a new Python builds Hypothesis's tables of letters first.
@@ -80,9 +80,11 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a project whose tiny pipeline has run; tests must not change it."""
-    shared = plain.write(tmp_path_factory.mktemp("finished"), tiny=plain.TINY)
-    plain.run(shared)
-    return shared
+
+    def make(root: Path) -> None:
+        plain.run(plain.write(root, tiny=plain.TINY))
+
+    return Project(prepared.folder(tmp_path_factory, "finished", make))
 
 
 @pytest.fixture
@@ -110,11 +112,23 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a project that has released once; tests must not change it."""
-    root = tmp_path_factory.mktemp("first")
-    made = town_.write(root)
-    town_.export(root, str)
-    town_.run(made)
-    return made
+
+    def make(root: Path) -> None:
+        made = town_.write(root)
+        town_.export(root, str)
+        town_.run(made)
+
+    return Project(prepared.folder(tmp_path_factory, "first", make))
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project with new databases of Prefect and MLflow, and nothing else.
+
+    `prepared.put_databases` copies them: their migrations are half of what a first run
+    takes.
+    """
+    return prepared.folder(tmp_path_factory, "databases", prepared.make_databases)
 
 
 @pytest.fixture

@@ -147,6 +147,7 @@ def serving(place: Project, *words: str, **environment: str) -> Iterator[Service
 
 def _port(process: subprocess.Popen[str], log: Path) -> int:
     while process.poll() is None:
+        time.sleep(0.05)  # it needs the processor more than we do
         found = re.search(r"on http://127\.0\.0\.1:(\d+)", log.read_text())
         if found and _answers(int(found[1])):
             return int(found[1])

@@ -1,16 +1,21 @@
 """A process that knows no curvote, and runs each stage in a child of its own.
 
+It imports the stages, once for all children, and empties the caches that this filled:
+what an import runs counts nowhere, and what a stage runs is seen again.
+
 Run as a script with a pickle of jobs on standard input; prints, for each job, the
 functions of curvote that ran: see `tests.traced`.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
+from functools import _lru_cache_wrapper
 from importlib import import_module
 from typing import Any
 
@@ -86,6 +91,13 @@ def run(job: dict[str, Any]) -> None:
         _ = [list(make_rows(stage, each)) for each in heres]
 
 
+def empty_caches() -> None:
+    """Let no function be passed over since an import has had its answer before."""
+    for each in gc.get_objects():
+        if isinstance(each, _lru_cache_wrapper) and each.__module__.startswith("curv"):
+            each.cache_clear()
+
+
 def in_a_child(job: dict[str, Any]) -> list[traced.Function]:
     """Return the functions that run for a job in a fork of this process."""
     reading, writing = os.pipe()
@@ -110,6 +122,9 @@ def main() -> None:
     strangers = [name for name in sys.modules if name.startswith("curvote")]
     if strangers:
         raise SystemExit(f"not a fresh process: {strangers}")
+    for job in jobs:
+        import_module(job["module"].partition(":")[0])
+    empty_caches()
     json.dump([in_a_child(job) for job in jobs], sys.stdout)
 
 

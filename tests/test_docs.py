@@ -17,8 +17,9 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.cli import app
 from curvote.pipeline.config.project import Project
-from tests import plain
+from tests import house_driver, plain
 from tests.house import ROOT
+from tests.prepared import put_databases
 from tests.utility.models_of import stroke_like
 
 WHOLE = re.DOTALL | re.MULTILINE
@@ -98,22 +99,62 @@ def test_each_way_of_a_release_can_be_copied(name: str, tmp_path: Path) -> None:
     assert ("privatize" in blocked) is (name != "people-release")
 
 
-@pytest.mark.slow  # what a newcomer copies are commands: each is a process
-def test_a_round_by_envelope_closes_as_it_stands(tmp_path: Path) -> None:
-    """From an empty folder: publish, four clients answer, take, close."""
-    (tmp_path / "pipelines.yaml").write_text(release_pipelines()["walks"])
+# A `curvote` on the path of a shell: asks this process, prints what it answers.
+ASKING = """#!/bin/sh
+{{ pwd; echo "$XDG_STATE_HOME"; for word; do echo "$word"; done; }} > {0}/asked
+{{ read -r code; cat; exit "$code"; }} < {0}/answered
+"""
+ENDED = "ended"
+
+
+def answer(folder: Path, home: Path) -> dict[str, str]:
+    """Do each command that a shell asks for; return what the commands printed.
+
+    ``home`` is the folder for state where the shell names none.
+    """
+    printed: dict[str, str] = {}
+    while (asked := (folder / "asked").read_text().splitlines()) != [ENDED]:
+        place, state, *words = asked
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(place)
+            patch.setenv("XDG_STATE_HOME", state or str(home))
+            patch.setattr(sys, "argv", [])
+            told = house_driver.command(words)
+        (folder / "answered").write_text(f"{told['code']}\n{told['out']}")
+        printed[" ".join(words)] = told["out"]
+    return printed
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_variables")
+def test_a_round_by_envelope_closes_as_it_stands(
+    tmp_path: Path, databases: Path, state_home: Path
+) -> None:
+    """From an empty folder: publish, four clients answer, take, close.
+
+    The shell that runs the script is a process; each `curvote` in it is answered here.
+    """
+    place, door = tmp_path / "walks", tmp_path / "door"
+    put_databases(databases, plain.write(place))
+    (place / "pipelines.yaml").write_text(release_pipelines()["walks"])
     text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"^```sh\n(.*?)^```$", text, WHOLE)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
+    door.mkdir()
+    (door / "curvote").write_text(ASKING.format(door))
+    (door / "curvote").chmod(0o755)
+    for name in ("asked", "answered"):
+        os.mkfifo(door / name)
+    ended = f"trap 'echo {ENDED} > {door}/asked' EXIT\n"
+    with subprocess.Popen(
+        ["bash", "-c", ended + script],
+        cwd=place,
+        env=os.environ | {"PATH": f"{door}{os.pathsep}{os.environ['PATH']}"},
         text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "accepted 4, refused 0" in ran.stdout
-    assert re.search(r"epsilon=1 +4\b", ran.stdout)
+    ) as shell:
+        try:
+            printed = answer(door, state_home)
+            assert shell.wait(60) == 0
+        finally:
+            shell.kill()
+    assert "accepted 4, refused 0" in printed["intake take walks"]
+    assert re.search(r"epsilon=1 +4\b", printed["run walks"])

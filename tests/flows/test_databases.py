@@ -29,9 +29,13 @@ from curvote.flows.server.private import PrefectServer
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results
 from curvote.pipeline.store import records
 from tests import plain
+from tests.mlflow_runs import a_classifier
+from tests.prepared import put_databases
 from tests.processes import until
+from tests.tracked_run import make_record, make_rows
 
 pytestmark = pytest.mark.usefixtures("own_variables")
 GARBAGE = b"no database any more" * 5000
@@ -259,22 +263,37 @@ def stuck(path: Path) -> None:
     [(half_made, "brought to the newest version"), (stuck, "set aside as")],
 )
 def test_a_half_made_database_of_mlflow_is_no_end(
-    done: Project, damage: Callable[[Path], object], mended: str
+    project: Project,
+    databases: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], object],
+    mended: str,
 ) -> None:
-    """MLflow never opens it again; it is named, and `doctor --fix` makes it usable."""
-    assert repair(done) == []
-    path = done.state / "mlflow.db"
+    """MLflow never opens it again; it is named, and `doctor --fix` makes it usable.
+
+    What it held is logged again, and so is the next run.
+    """
+    monkeypatch.setattr(results, "mean_scores", lambda *_: make_rows())
+    monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
+    prepare_environment(put_databases(databases, project).root)
+    records.save_record(project, make_record("first", mlflow_run="in the damaged one"))
+    path = project.state / "mlflow.db"
     damage(path)
-    assert machine.MLFLOW.problem(done) == machine.HALF_MADE
+    assert machine.MLFLOW.problem(project) == machine.HALF_MADE
     (found,) = (
-        each for each in machine.check_databases(done) if "MLflow" in each.check
+        each for each in machine.check_databases(project) if "MLflow" in each.check
     )
     assert "`curvote doctor --fix`" in str(found.fix)
-    (told, *_) = doctor.repair_project(done)
+    (told, *_, again) = doctor.repair_project(project)
     assert mended in told
-    assert machine.MLFLOW.problem(done) is None
-    assert repair(done) == []
-    assert all(record.mlflow_run for record in records.load_records(done))
+    assert again == "1 of 1 runs logged again in MLflow"
+    assert machine.MLFLOW.problem(project) is None
+    records.save_record(project, make_record("second"))
+    tracking.log_missing_runs(project)
+    assert "warning" not in capsys.readouterr().err
+    logged = {record.mlflow_run for record in records.load_records(project)}
+    assert len(logged - {None, "in the damaged one"}) == 2
 
 
 def test_the_database_of_mlflow_appears_whole(
@@ -328,20 +347,20 @@ def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
         ]
 
 
-def test_a_database_that_is_being_written_is_no_fault(tmp_path: Path) -> None:
+def test_a_database_that_is_being_written_is_no_fault(
+    tmp_path: Path, databases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever holds its lock can read it; `doctor` waits and says nothing."""
-    project = Project(tmp_path)
-    store.migrate_database(_placed(project))
-    with closing(sqlite3.connect(_placed(project), isolation_level=None)) as db:
+
+    def impatient(path: Path) -> sqlite3.Connection:  # by itself it waits 5 seconds
+        return sqlite3.connect(f"{path.as_uri()}?mode=ro", timeout=0.1, uri=True)
+
+    monkeypatch.setattr(machine, "open_read_only", impatient)
+    project = put_databases(databases, Project(tmp_path))
+    path = project.state / "mlflow.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         assert machine.MLFLOW.problem(project) is None
-
-
-def _placed(project: Project) -> Path:
-    path = machine.MLFLOW.path(project)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def test_a_folder_whose_name_ends_addresses_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from curvote.cli.app import app
 from curvote.flows import machine
 from curvote.flows.environment import prepare_environment, process_tag
 from curvote.flows.machine import MLFLOW, PREFECT
-from curvote.flows.tracking import log as tracking
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
@@ -31,6 +30,7 @@ from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST
 from tests import plain
 from tests.mlflow_runs import a_classifier
+from tests.prepared import put_databases
 from tests.tracked_run import make_record, make_rows
 
 pytestmark = pytest.mark.usefixtures("own_variables")
@@ -71,8 +71,8 @@ def alter_a_table(project: Project) -> None:
 
 
 def tear_a_manifest(project: Project) -> None:
-    """Cut a manifest in half."""
-    path = next(project.clients.glob(f"*/*/{MANIFEST}"))
+    """Cut a manifest in half, of a stage that MLflow is told nothing of."""
+    path = next(project.clients.glob(f"report/*/{MANIFEST}"))
     path.write_text(path.read_text()[:40])
 
 
@@ -180,10 +180,10 @@ def test_a_database_of_a_newer_version_is_no_destroyed_one(done: Project) -> Non
     assert after == wrong
 
 
-def test_sound_databases_are_known(done: Project) -> None:
-    """That of MLflow as installed, at least."""
-    tracking.make_database(done)
-    assert MLFLOW.problem(done) is None
+def test_sound_databases_are_known(done: Project, databases: Path) -> None:
+    """Those of Prefect and MLflow as installed."""
+    put_databases(databases, done)
+    assert MLFLOW.problem(done) is PREFECT.problem(done) is None
     assert doctor(done) == (0, {})
 
 

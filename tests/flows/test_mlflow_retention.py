@@ -9,27 +9,30 @@ from pathlib import Path
 
 import pytest
 
+from curvote.flows.environment import prepare_environment
 from curvote.flows.serving import retention
-from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits
 from tests.mlflow_runs import children_of, log, mlflow_client
+from tests.prepared import put_databases
 from tests.tracked_run import make_record
 
 OLD = RetentionLimits(runs=90 * 86_400)
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(
+    tmp_path_factory: pytest.TempPathFactory, databases: Path
+) -> Iterator[Project]:
     """A project whose MLflow database exists; the environment is put back."""
     before = dict(os.environ)
     os.environ.pop("MLFLOW_TRACKING_URI", None)
-    place = Project(tmp_path_factory.mktemp("forgotten"))
+    place = put_databases(databases, Project(tmp_path_factory.mktemp("forgotten")))
     place.pipelines_file.write_text("pipelines: {}\n")
     page = place.reports / "demo" / "report.html"
     page.parent.mkdir(parents=True)
-    tracking.make_database(place)
+    prepare_environment(place.root)
     yield place
     os.environ.clear()
     os.environ.update(before)

@@ -21,6 +21,7 @@ from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
 from tests import plain, served
+from tests.prepared import put_databases
 from tests.processes import processes_of, until
 
 LONG_ENOUGH = 90.0
@@ -113,10 +114,14 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
     ],
 )
 def test_schedules_fire_and_no_process_outlives_serve(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, databases: Path, number: signal.Signals
 ) -> None:
-    """Whatever ends ``serve`` ends its server and the run under way within 10 s."""
-    plain.write(tmp_path, long=plain.TINY | {"schedule": {"interval": 2}})
+    """Whatever ends ``serve`` ends its server and the run under way within 10 s.
+
+    Processes are what it is about, and that they end.
+    """
+    every = plain.TINY | {"schedule": {"interval": 2}}
+    put_databases(databases, plain.write(tmp_path, long=every))
     serving, log = served.start(tmp_path), tmp_path / "serve.log"
     try:
         assert until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()

@@ -34,6 +34,7 @@ from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
 from tests import plain, production
+from tests.prepared import put_databases
 from tests.processes import processes_of, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
 
@@ -44,10 +45,16 @@ ELSEWHERE = {"Origin": "http://page.example"}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve a project with a pipeline in production; ``tiny`` has no schedule."""
+def served(
+    tmp_path_factory: pytest.TempPathFactory, databases: Path
+) -> Iterator[Served]:
+    """Serve a project with a pipeline in production; ``tiny`` has no schedule.
+
+    By the command, once for all: its server, its runner and its runs are processes.
+    """
     root = tmp_path_factory.mktemp("served")
     project = plain.write(root, real=production.REAL | NEVER, tiny=plain.TINY)
+    put_databases(databases, project)
     log = root / "serve.log"
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:

@@ -38,20 +38,23 @@ from tests.mlflow_runs import (
     mlflow_client,
     runs_of,
 )
+from tests.prepared import put_databases
 from tests.tracked_run import CLIENTS, EPSILONS, READ, make_record, make_rows
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(
+    tmp_path_factory: pytest.TempPathFactory, databases: Path
+) -> Iterator[Project]:
     """A project whose MLflow database exists; the environment is put back."""
     before = dict(os.environ)
     os.environ.pop("MLFLOW_TRACKING_URI", None)
-    place = Project(tmp_path_factory.mktemp("tracked"))
+    place = put_databases(databases, Project(tmp_path_factory.mktemp("tracked")))
     figures = place.reports / "demo" / "figures"
     figures.mkdir(parents=True)
     (figures / "error.png").write_bytes(b"drawing")
     (figures.parent / "report.html").write_text("<html>")
-    tracking.make_database(place)
+    environment.prepare_environment(place.root)
     yield place
     os.environ.clear()
     os.environ.update(before)

@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from curvote.flows.environment import new_secret, write_secret
 from curvote.flows.server.process import CookieGate
-from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.ui import SECRET_FILE
 from curvote.pipeline.config.project import Project
+from tests.prepared import put_databases
 
 ADDRESS = "http://127.0.0.1:5000"
 TICKET, SECRET = "ticket", "curvote:secret"
@@ -99,11 +99,11 @@ def test_a_program_gives_the_secret(browser: Browser) -> None:
     assert browser.get("/", auth=("curvote", "secret")).text == "numbers"
 
 
-def test_the_pages_themselves_ask(tmp_path: Path, own_variables: None) -> None:
+@pytest.mark.usefixtures("own_variables")
+def test_the_pages_themselves_ask(tmp_path: Path, databases: Path) -> None:
     """By the installed command: a process, as MLflow's app must take our settings."""
-    project = Project(tmp_path)
+    project = put_databases(databases, Project(tmp_path))
     (tmp_path / "pipelines.yaml").write_text("pipelines: {}\n")
-    tracking.make_database(project)
     shown = subprocess.Popen(
         [sys.executable, "-m", "curvote.cli", "ui", "--port", "0"],
         cwd=tmp_path,

@@ -17,7 +17,6 @@ from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import engines
 from curvote.pipeline.run.engines import Engine, check_workers, local_versions
-from curvote.pipeline.store.records import completed_run
 from tests import dying, plain
 from tests.processes import until
 
@@ -137,11 +136,12 @@ def test_workers_that_do_not_see_the_project_are_refused(
 
 
 def test_a_cluster_gives_the_same_bytes_and_is_left_alone(
-    address: str, finished: Project, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
     """Its worker has a nanny that is not ours, and several threads."""
-    expected = plain.hashes(finished, completed_run(finished, "tiny"))
-    project = plain.write(tmp_path, tiny=plain.TINY)
+    here = plain.write(tmp_path / "here", tiny=plain.FEW)
+    expected = plain.hashes(here, plain.run(here))
+    project = plain.write(tmp_path / "there", tiny=plain.FEW)
     with worker(address, PYTHONPATH=os.pathsep.join(sys.path)) as theirs:
         with Engine("dask", cluster=address, root=project.root) as engine:
             made = plain.run(project, block=1, engine=engine)

@@ -19,7 +19,7 @@ from curvote.pipeline.plan.definitions import PACKAGE
 from curvote.pipeline.plan.step import Step, has_replicates, json_digest
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord, completed_run
-from tests import nhanes_table, plain, quantified
+from tests import nhanes_table, plain, prepared, quantified
 from tests.declared import SERVER
 from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers
 from tests.traced import missing_functions
@@ -67,17 +67,27 @@ def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
     return {name: small.get(name, own) for name, own in given.items()}
 
 
+def finished(factory: pytest.TempPathFactory, name: str) -> Project:
+    """Return a project in which a pipeline has run; tests must not change it."""
+
+    def make(root: Path) -> None:
+        plain.run(new(name, root))
+
+    return Project(prepared.folder(factory, f"study {name}", make))
+
+
+def new(name: str, root: Path) -> Project:
+    """Return a project in which a pipeline has yet to run, with the file it reads."""
+    project = plain.write(root, tiny=pipeline_of(PIPELINES[name]))
+    if PIPELINES[name]["source"]["name"] == "nhanes-2003":
+        nhanes_table.write_source(root)
+    return project
+
+
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
     """Return a project in which its pipeline has run, for each of them."""
-    found = {}
-    for name, given in PIPELINES.items():
-        folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
-        found[name] = plain.write(folder, tiny=pipeline_of(given))
-        if given["source"]["name"] == "nhanes-2003":
-            nhanes_table.write_source(folder)
-        plain.run(found[name])
-    return found
+    return {name: finished(tmp_path_factory, name) for name in PIPELINES}
 
 
 @pytest.fixture(scope="module")
@@ -173,9 +183,7 @@ def test_more_or_fewer_replicates_are_those_from_nothing(
     bytes under the same key, and the facts are the same.
     """
     two = Project(shutil.copytree(projects[name].root, tmp_path / "two"))
-    one = plain.write(tmp_path / "one", tiny=pipeline_of(PIPELINES[name]))
-    if PIPELINES[name]["source"]["name"] == "nhanes-2003":
-        nhanes_table.write_source(one.root)
+    one = new(name, tmp_path / "one")
     few, many = plain.run(one, "tiny", "replicates=1"), completed_run(two, "tiny")
     known = {"replicates=1": stored(one, few), "replicates=2": stored(two, many)}
     for project, wanted in zip((two, one), known, strict=True):

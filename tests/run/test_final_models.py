@@ -39,6 +39,7 @@ from curvote.systems.labels.metrics import ACCURACY
 from curvote.systems.transfer import settings, stages
 from curvote.systems.utility.system import CLEAN
 from tests import plain
+from tests.prepared import put_databases
 
 REPOSITORY = Path(__file__).parents[2]
 # A network of 60,000 images: hours, and a mirror may hold a part of them.
@@ -65,6 +66,7 @@ HANDFUL = {
     ),
     "utility-phonemes": (
         "epsilon=[4]",
+        "clients={public: 50, train: 300, test: 50}",
         "learners=[centroid]",
         "deployments={mechanisms: [pm_01], reads: [raw]}",
     ),
@@ -130,9 +132,10 @@ def shipped(tmp_path: Path) -> Iterator[Project]:
 
 
 def test_final_models_err_as_was_scored(
-    shipped: Project, monkeypatch: pytest.MonkeyPatch
+    shipped: Project, databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every system that has one; the demo's stands in MLflow's tracking store."""
+    put_databases(databases, shipped)
     few = ["replicates=2", "epsilon=[2]", "learners=[cg]", "protocols=[mrma]"]
     record = plain.run(shipped, "demo", *few)
     (view,) = final_views(shipped, record)

@@ -30,6 +30,7 @@ from curvote.wire.envelope import (
 )
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
+from tests.processes import until
 from tests.rounds import REPORTS, payload
 from tests.server.test_intake_group import taking
 
@@ -283,8 +284,7 @@ def test_a_database_that_goes_away_loses_nothing(
                 group.put(sent).result(30)
             assert "cannot be reached" in group.problem
             own.start()
-            while group.problem:
-                pass
+            assert until(lambda: not group.problem, 60)
             told = group.put(sent).result(30)
         assert [each and each.reason for each in told] == (
             ["used invitation"] * 10 + [None] * (N - 10)

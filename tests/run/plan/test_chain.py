@@ -22,6 +22,7 @@ from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
 from tests import plain
 from tests.exchange import FAR
+from tests.prepared import put_databases
 from tests.production import REAL
 
 CANARY = 12.345678901234567
@@ -44,11 +45,12 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+def ran(tmp_path_factory: pytest.TempPathFactory, databases: Path) -> Iterator[Ran]:
     """Run the chain twice in one process, every client's curve carrying a canary."""
     tiny = plain.FEW | {"epsilon": [1, 4]}
     three = {"tiny": tiny, "real": REAL, "far": FAR}
     project = plain.write(tmp_path_factory.mktemp("chain"), **three)
+    put_databases(databases, project)
     before = dict(os.environ)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulated, "generate", _planted)
