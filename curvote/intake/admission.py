@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from curvote.base.errors import UserError
 from curvote.chain import lookup
@@ -104,9 +104,9 @@ def messages_digest(batches: Sequence[Sequence[str]]) -> str | None:
 
 
 # The message may be one that was accepted: such an envelope should not be kept.
-USED_INVITATION = "used invitation"
+USED_INVITATION: Final = "used invitation"
 # Nor should one of a record that has its message: together both tell more of it.
-RECORD_ANSWERED = "record answered"
+RECORD_ANSWERED: Final = "record answered"
 # About what a message must be, and the message as it was sent.
 SubjectPayload = tuple[int | str | None, Payload]
 # Returns each message as it is to be kept; a UserError in its place refuses it.
@@ -126,6 +126,24 @@ AND o.record IS NOT NULL AND o.record = i.record AND o.used = 1)
 FROM invitations i JOIN rounds r ON r.number = i.round WHERE i.id IN ({marks})"""
 
 
+# All that an envelope can be refused for.
+Reason = Literal[
+    "unreadable",
+    "unknown invitation",
+    "another round",
+    "unknown task",
+    "wrong seal",
+    "not sealed",
+    "another round's seal",
+    "used invitation",
+    "record answered",
+    "round closed",
+    "impossible message",
+    "another record",
+    "unknown record",
+]
+
+
 class RefusedEnvelope(UserError):  # noqa: N818 - what happened to an envelope
     """Error for an envelope that is not accepted, with a short ``reason``.
 
@@ -133,7 +151,7 @@ class RefusedEnvelope(UserError):  # noqa: N818 - what happened to an envelope
     accepted one, and even its digest would tell who sent that.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
         self.storable = reason not in {USED_INVITATION, RECORD_ANSWERED}
@@ -301,7 +319,7 @@ class AdmissionBatch:
             words = "the seal is wrong: something was altered, or the key is another."
             raise RefusedEnvelope("wrong seal", words)
         if opened.private != invited.seal:
-            reason = "another round's seal" if opened.private else "not sealed"
+            reason: Reason = "another round's seal" if opened.private else "not sealed"
             words = (
                 f"round {invited.round} takes envelopes that are sealed to its own key."
             )
@@ -338,7 +356,8 @@ class AdmissionBatch:
                 yield RefusedEnvelope("impossible message", words)
                 continue
             if isinstance(message, UserError):
-                reason, named = "impossible message", content.payload.get("record")
+                reason: Reason = "impossible message"
+                named = content.payload.get("record")
                 # Any text may stand there; of one with a NUL, PostgreSQL cannot even be
                 # asked.
                 is_text = isinstance(named, str) and named.isprintable()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from curvote.base.errors import UserError
 from curvote.flows.intake.service import REASON_STATUS
-from curvote.intake.admission import REASONS, RefusedEnvelope
+from curvote.intake.admission import Reason, RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.messages.message import message_of, parse_message, parse_messages
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
@@ -155,4 +156,4 @@ def test_whether_an_invitation_was_used_is_told_to_its_owner_only(
 
 def test_every_reason_has_an_answer() -> None:
     """Each with a problem type of its own; a used invitation is no problem."""
-    assert {*REASON_STATUS} | {"used invitation"} == {*REASONS}
+    assert {*REASON_STATUS} | {"used invitation"} == {*get_args(Reason)}
