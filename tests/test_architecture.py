@@ -1,4 +1,4 @@
-"""docs/architecture.md is true: its files exist, and its examples run as they stand."""
+"""The pages on structure are true: named files exist, examples run as they stand."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 
 from tests.house import ROOT, House, copied, driven, run_of
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PICTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+EXAMPLES = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def _blocks(first: str) -> Iterator[tuple[str, str]]:
     """Yield (what follows the mark, text) of the Python blocks of one kind."""
-    for language, text in BLOCK.findall(PAGE):
+    for language, text in BLOCK.findall(EXAMPLES):
         mark, _, rest = text.partition("\n")
         if language == "python" and mark.startswith(f"# {first}"):
             yield mark.removeprefix(f"# {first}").strip(), rest
@@ -44,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
         path = made.root / name
         before, end, after = path.read_text().partition("\n}\n")
         path.write_text(f"{before}\n{line.rstrip()}{end}{after}")
-    (yaml,) = (text for language, text in BLOCK.findall(PAGE) if language == "yaml")
+    (yaml,) = (text for language, text in BLOCK.findall(EXAMPLES) if language == "yaml")
     (made.project / "pipelines.yaml").write_text(yaml)
     return made
 
@@ -52,16 +53,16 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 def test_every_file_that_the_page_names_is_there() -> None:
     """A path in it is a file of the house, or one that the page itself adds."""
     added = {name for name, _ in _blocks("file:")}
-    named = set(re.findall(r"`([\w/]+\.(?:py|toml|md))`", PAGE))
+    named = set(re.findall(r"`([\w/]+\.(?:py|toml|md))`", PICTURE + EXAMPLES))
     assert len(named) > 20
     places = (ROOT, ROOT / "curvote")
     absent = {n for n in named if not any((at / n).exists() for at in places)}
-    assert absent - added == {"system.py"}
+    assert absent - added == {"commands.py", "messages.py", "stages.py", "system.py"}
 
 
 def test_the_picture_names_every_part() -> None:
     """Each package of curvote stands in it, and nothing that there is not."""
-    text = PAGE.partition("```\n")[2].partition("```")[0]
+    text = PICTURE.partition("```\n")[2].partition("```")[0]
     packages = {path.parent.name for path in (ROOT / "curvote").glob("*/__init__.py")}
     assert packages | {"flows", "tasks"} == set(re.findall(r"(\w+)/", text))
 
