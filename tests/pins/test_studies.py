@@ -43,7 +43,7 @@ STUDIES["auto"] = plain.of("auto") | {
 }
 # Of a published file.
 NUMBERS = "numbers"
-# No page is drawn of it: one asks how records are projected, and here they are not.
+# Its page is drawn, but not compared: there was none when the pins were made.
 PAGELESS = {"labels_regression"}
 # Rows of scores that are recorded in clear; the digest is of all.
 CLEAR = 40
@@ -63,13 +63,14 @@ def facts(project: Project, record: RunRecord) -> Any:
     lines = [line(row) for row in pinned.plain(mean_scores(project, record))]
     table = replicate_scores(project, record)
     systems = sorted({view.system.name for view in cells})
+    words = page(project, record)
     return {
         "systems": systems,
         "tables": tables(project, record),
         "rows": [*lines[:CLEAR], f"{len(lines)} rows {pinned.digest(lines)}"],
         "replicates": pinned.of_columns({c: table[c].to_numpy() for c in table}),
         "models": [f"{named(view.cell)}: {answers(view)}" for view in cells],
-        "page": None if PAGELESS & {*systems} else page(project, record),
+        "page": None if PAGELESS & {*systems} else words,
     }
 
 

@@ -91,15 +91,15 @@ def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
 
 def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyTask]:
     """Yield a task for each epsilon and message, about what clients project."""
+    kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
+    if not kinds:
+        return
     metadata = read("project")
     encoding, classes = Encoding.from_json(metadata["encoding"]), metadata["classes"]
     names = RESCALING_CONSTANTS[encoding.rescale]
     constants = {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
     encoding = replace(encoding, constants=constants)
     candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
-    kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
-    if not kinds:
-        return
     first = next(iter(kinds.values()))
     for epsilon in pipeline.epsilon:
         terms = first.terms(partial(dotted_value, config), candidate_encoding)
