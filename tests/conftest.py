@@ -122,13 +122,18 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="session")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def databases(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
     """Return a project with new databases of Prefect and MLflow, and nothing else.
 
     `prepared.put_databases` copies them: their migrations are half of what a first run
-    takes.
+    takes. Pytest's cache keeps them for later sessions.
     """
-    return prepared.folder(tmp_path_factory, "databases", prepared.make_databases)
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)
+    kept = cache.mkdir("curvote") if cache else None
+    name, make = prepared.databases_name(), prepared.make_databases
+    return prepared.folder(tmp_path_factory, name, make, kept)
 
 
 @pytest.fixture

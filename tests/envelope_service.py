@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from curvote.base.entropy import SeededEntropy
+from curvote.flows.intake import processes, service  # noqa: F401 - for forked services
 from curvote.intake.box import Intake
 from curvote.messages.message import client_data, message_of, payload_at
 from curvote.pipeline.config.project import Project
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from tests import plain
 from tests.exchange import FAR
+from tests.processes import start_command
 from tests.rounds import REPORTS
 
 JSON = {"Content-Type": "application/json"}
@@ -120,23 +122,20 @@ def answered(invited: Sequence[Invitation]) -> list[bytes]:
 
 @contextmanager
 def serving(place: Project, *words: str, **environment: str) -> Iterator[Service]:
-    """Run the command on a free port; it is killed at the end if it still lives."""
+    """Run the command on a free port; it is killed at the end if it still lives.
+
+    With options it is a process by itself: several workers import what is its own.
+    """
     log = place.root / f"service-{os.urandom(4).hex()}.log"
-    command = [
-        sys.executable,
-        "-m",
-        "curvote.cli",
-        "intake",
-        "serve",
-        NAME,
-        "--port",
-        "0",
-    ]
-    command += [*words, "--project", str(place.root)]
+    command = ["intake", "serve", NAME, "--port", "0", *words]
+    command += ["--project", str(place.root)]
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            command, stderr=stream, text=True, env=os.environ | environment
-        )
+        how: dict[str, Any] = {"stderr": stream, "env": os.environ | environment}
+        if words:
+            module = [sys.executable, "-m", "curvote.cli"]
+            process = subprocess.Popen([*module, *command], text=True, **how)
+        else:
+            process = start_command(*command, **how)
     try:
         yield Service(process, log, _port(process, log))
     finally:

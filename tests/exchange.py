@@ -19,6 +19,8 @@ from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
+from tests import clients_process
+from tests.processes import start_fork
 
 NAME = "far"
 FAR = {
@@ -75,15 +77,28 @@ class Server:
 
 
 def answers(
-    server: Server, asks: str, curves: np.ndarray, labels: np.ndarray, folder: Path
+    server: Server,
+    asks: str,
+    curves: np.ndarray,
+    labels: np.ndarray,
+    folder: Path,
+    *,
+    apart: bool = False,
 ) -> list[bytes]:
-    """Return the envelopes of clients who run in a process of their own."""
+    """Return the envelopes of clients who run in a process of their own.
+
+    ``apart``: it shares no import with this one; else it is a fork.
+    """
     folder.mkdir()
     (folder / "ledgers").mkdir()
     np.savez(folder / "clients.npz", curves=curves, labels=labels)
-    words = [*server.published(asks), folder / "clients.npz", folder / "outbox"]
-    command = [sys.executable, "-m", "tests.clients_process", *map(str, words)]
-    root = Path(__file__).parents[1]
-    subprocess.run(command, check=True, cwd=root, timeout=600)
+    places = [*server.published(asks), folder / "clients.npz", folder / "outbox"]
+    words = [*map(str, places)]
+    if apart:
+        command = [sys.executable, "-m", "tests.clients_process", *words]
+        root = Path(__file__).parents[1]
+        subprocess.run(command, check=True, cwd=root, timeout=600)
+    else:
+        assert start_fork(lambda: clients_process.main(*words)).wait(600) == 0
     files = sorted((folder / "outbox").glob("*.json"))
     return [file.read_bytes() for file in files]

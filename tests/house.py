@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import house_driver
+from tests.processes import start_fork
+
 ROOT = Path(__file__).parents[1]
 _ENDS = '    "federated": "curvote.systems.federated",\n'
 
@@ -87,17 +90,20 @@ json.dump(mean_scores(project, record), sys.stdout)
 
 
 def driven(house: House, *steps: object) -> list[dict[str, Any]]:
-    """Do several command lines, scripts and edits in one process of the copy."""
-    done = subprocess.run(
-        [sys.executable, "-P", str(ROOT / "tests" / "house_driver.py")],
-        cwd=house.project,
-        env=house.environment,
-        input=json.dumps(steps),
-        text=True,
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    """Do several command lines, scripts and edits in one process of the copy.
+
+    It is a fork of this one, with the packages of others, that forgets the product.
+    """
+
+    def work() -> None:
+        for name in [name for name in sys.modules if name.split(".")[0] == "curvote"]:
+            del sys.modules[name]
+        sys.path.insert(0, str(house.root))
+        house_driver.main()
+
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start_fork(work, cwd=house.project, env=house.environment, **pipes) as process:
+        out, err = process.communicate(json.dumps(steps), timeout=300)
+    assert not process.returncode, err
+    found: list[dict[str, Any]] = json.loads(out)
     return found

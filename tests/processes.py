@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def processes_of(root: Path) -> list[int]:
@@ -51,3 +55,63 @@ def in_child(work: Callable[[], object]) -> int:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def end_workers() -> None:
+    """Use two worker processes, which idle for minutes where nothing ends them."""
+    from joblib import Parallel, delayed
+
+    from curvote.flows.environment import workers_ended
+
+    with workers_ended():
+        Parallel(n_jobs=2)(delayed(abs)(number) for number in range(4))
+
+
+def start_fork(
+    work: Callable[[], object], *, env: Mapping[str, str] | None = None, **how: Any
+) -> subprocess.Popen[str]:
+    """Start a fork of this process, which has imported all that ``work`` needs.
+
+    Streams, exit code and signals are those of a process; ``how`` is as of Popen.
+    """
+    given = dict(os.environ if env is None else env)
+
+    def child() -> None:
+        os.closerange(3, 65536)  # by the first of them the parent learns of the start
+        warnings.simplefilter("ignore")
+        os.environ.clear()
+        os.environ.update(given)
+        sys.stdin = os.fdopen(0)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
+        status: Any = 1
+        try:
+            work()
+            status = 0
+        except SystemExit as end:
+            status = end.code
+        except BaseException:  # noqa: BLE001 - the child must end here
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status or 0)
+
+    return subprocess.Popen(["fork"], preexec_fn=child, text=True, **how)  # noqa: PLW1509
+
+
+def start_command(*words: str, **how: Any) -> subprocess.Popen[str]:
+    """Start ``curvote`` in a fork of this process."""
+    from curvote.cli import app
+
+    def work() -> None:
+        sys.argv = ["curvote", *words]
+        app.main()
+
+    return start_fork(work, **how)
+
+
+def run_command(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run ``curvote`` in a fork of this process; return its exit code and streams."""
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
+    with start_command(*words, **how) as process:
+        out, err = process.communicate(timeout=170)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from base64 import b64encode
 from dataclasses import dataclass
@@ -13,11 +12,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from curvote.flows.environment import read_secret
+from curvote.flows.environment import prepare_environment, read_secret
 from curvote.flows.server.private import read_serving
+from curvote.flows.serving.schedules import read_schedules
+from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
 from tests.house import ROOT
-from tests.processes import until
+from tests.processes import start_fork, until
 
 LONG_ENOUGH = 300.0
 Headers = dict[str, str]
@@ -34,34 +35,24 @@ def chain(pipeline: str, project: str) -> None:
         file.write(f"{pipeline} {os.getpid()}\\n")
     time.sleep(300 if pipeline == "long" else 0)
 """
-_SERVE = """
-import sys
-from pathlib import Path
-from curvote.pipeline.config.project import Project
-from curvote.flows.environment import prepare_environment
-from curvote.flows.serving.schedules import read_schedules
-project = Project(Path(sys.argv[1]))
-prepare_environment(project.root)
-from curvote.flows.serving.service import serve_schedules
-serve_schedules(project, read_schedules(project)[0], "standin:chain", port=0)
-"""
 
 
-def start(root: Path) -> subprocess.Popen[bytes]:
+def start(root: Path) -> subprocess.Popen[str]:
     """Serve a project with a stand-in, which notes that it fired; ``long`` then lasts.
 
     Its notes stand in the file fired, what serve says in a new serve.log.
     """
+
+    def serve() -> None:
+        project = Project(root)
+        prepare_environment(project.root)
+        serve_schedules(project, read_schedules(project)[0], "standin:chain", port=0)
+
     (root / "standin.py").write_text(_FLOW)
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    environment["PYTHONPATH"] = f"{root}{os.pathsep}{ROOT}"
     with (root / "serve.log").open("w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-c", _SERVE, str(root)],
-            cwd=root,
-            env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
-            stdout=log,
-            stderr=log,
-        )
+        return start_fork(serve, cwd=root, env=environment, stdout=log, stderr=log)
 
 
 @dataclass(frozen=True)

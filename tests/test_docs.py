@@ -16,6 +16,7 @@ import skops.io
 from sklearn.linear_model import LogisticRegression
 
 from curvote.cli import app
+from curvote.flows.server.private import PrefectServer
 from curvote.pipeline.config.project import Project
 from tests import house_driver, plain
 from tests.house import ROOT
@@ -57,7 +58,7 @@ def test_the_command_on_a_file_of_ones_own(
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     section = text.partition("## Before you collect")[2].partition("\n## ")[0]
     (line,) = re.findall(r"^\$ (curvote utility .*)$", section, re.MULTILINE)
-    made = stroke_like(80)
+    made = stroke_like(40)
     people = pd.DataFrame(made.X, columns=list(made.names))
     model = LogisticRegression(max_iter=5000).fit(people, made.y)
     skops.io.dump(model, tmp_path / "model.skops")
@@ -132,7 +133,8 @@ def test_a_round_by_envelope_closes_as_it_stands(
 ) -> None:
     """From an empty folder: publish, four clients answer, take, close.
 
-    The shell that runs the script is a process; each `curvote` in it is answered here.
+    The shell that runs the script is a process; each `curvote` in it is answered here,
+    and all find one server of Prefect.
     """
     place, door = tmp_path / "walks", tmp_path / "door"
     put_databases(databases, plain.write(place))
@@ -145,13 +147,17 @@ def test_a_round_by_envelope_closes_as_it_stands(
     for name in ("asked", "answered"):
         os.mkfifo(door / name)
     ended = f"trap 'echo {ENDED} > {door}/asked' EXIT\n"
-    with subprocess.Popen(
-        ["bash", "-c", ended + script],
-        cwd=place,
-        env=os.environ | {"PATH": f"{door}{os.pathsep}{os.environ['PATH']}"},
-        text=True,
-    ) as shell:
+    with (
+        PrefectServer(place) as server,
+        subprocess.Popen(
+            ["bash", "-c", ended + script],
+            cwd=place,
+            env=os.environ | {"PATH": f"{door}{os.pathsep}{os.environ['PATH']}"},
+            text=True,
+        ) as shell,
+    ):
         try:
+            server.wait()
             printed = answer(door, state_home)
             assert shell.wait(60) == 0
         finally:

@@ -17,17 +17,16 @@ from curvote.messages.answer import check_invitation, validate_task
 from curvote.wire import task as task_form
 from tests.fuzzing import Home, deep, invited, observed
 from tests.rounds import REPORTS, VOTES
-from tests.valid_tasks import document, tasks
+from tests.valid_tasks import document, encodings, tasks
 
 Document = dict[str, Any]
 Change = Callable[[Document], object]
 
 
-@pytest.mark.parametrize("name", tasks())
-def test_what_curvote_publishes_is_accepted_unchanged(name: str) -> None:
+def test_what_curvote_publishes_is_accepted_unchanged() -> None:
     """Every protocol, basis, rescaling and mechanism; the digest stays."""
-    task = tasks()[name]
-    assert validate_task(document(task)).digest() == task.digest()
+    for name, task in tasks().items():
+        assert validate_task(document(task)).digest() == task.digest(), name
 
 
 STATED = replace(REPORTS, protocol="direct", mechanism="privunit")
@@ -296,7 +295,17 @@ def changes(value: Any) -> list[Any]:
     return [value + " ", value.upper(), f"\ufeff{value}"]
 
 
-@pytest.mark.parametrize("name", sorted(tasks()))
+def spread() -> list[str]:
+    """Return tasks that hold each message and encoding twice, each mechanism once."""
+    names, n_encodings = [*tasks()], len(encodings())
+    return [
+        name
+        for place, name in enumerate(names)
+        if sum(divmod(place, n_encodings)) % 11 == 0 or name.startswith("mechanism")
+    ]
+
+
+@pytest.mark.parametrize("name", spread())
 def test_a_digest_is_that_of_the_text(name: str) -> None:
     """One leaf changed: another digest, or none, as the document is refused."""
     text = document(tasks()[name])

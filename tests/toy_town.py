@@ -29,7 +29,7 @@ pipelines:
 """
 FIT = "curvote/toy/fit.py"
 WIDER = {str(FIT): ["minlength=K) + 1", "minlength=K) + 2"]}
-QUICKLY = ["--samples", "4000", "--workers", "1"]
+QUICKLY = ["--samples", "2000", "--workers", "1"]
 CELLS = 4
 STEPS = 1 + 2 + 2 + CELLS + CELLS
 

@@ -133,17 +133,21 @@ class ServerLaunch:
             f"{_VACUUM}_RETENTION_PERIOD": str(seconds),
         }
 
+    def known_cause(self) -> str | None:
+        """Return what keeps any server from its database; None: nothing known."""
+        cause = stop_cause(Project(self.home.parents[2]))
+        return str(cause).rstrip(".") if cause else None
+
     def end_reason(self) -> str:
         """Return in a line why the server ended, and the remedy."""
-        project = Project(self.home.parents[2])
-        if known_cause := stop_cause(project):
-            return str(known_cause).rstrip(".")
+        if cause := self.known_cause():
+            return cause
         lines: list[str] = []
         with contextlib.suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - _MAX_TAIL))
             text = file.read().decode(errors="replace")
             lines = text.rpartition(_START_MARK)[2].splitlines()
-        if known_there := PREFECT.server_problem(project, lines):
+        if known_there := PREFECT.server_problem(Project(self.home.parents[2]), lines):
             return known_there
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"{self.log} ends: {last[:200]}" if last else f"{self.log} says no more"

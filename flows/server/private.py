@@ -135,11 +135,14 @@ class PrefectServer:
         """Return the server as a child, once it answers; None: it is not ours.
 
         Raises:
-            UserError: no answer within 90 seconds; says why.
+            UserError: its database cannot be used, or no answer within 90 seconds;
+                says why.
         """
         child, end = self._child, time.monotonic() + START_TIMEOUT
+        # Said at once: the server itself falls over its database seconds later.
+        cause = self.launch.known_cause() if child else None
         answers = child is None and is_healthy(self.url, START_TIMEOUT)
-        while child and not child.end_reason() and time.monotonic() < end:
+        while child and not (cause or child.end_reason()) and time.monotonic() < end:
             if answers := is_healthy(self.url, 2.0):
                 break
             time.sleep(0.05)
@@ -149,7 +152,8 @@ class PrefectServer:
                 " curvote start its own."
             )
             if child is not None:
-                failure = f"Prefect's server did not start: {self.launch.end_reason()}."
+                cause = cause or self.launch.end_reason()
+                failure = f"Prefect's server did not start: {cause}."
             self.stop()
             raise UserError(failure)
         return child

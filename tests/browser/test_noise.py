@@ -21,7 +21,8 @@ from tests.browser.script import needs_node, run
 from tests.vectors.envelope import Recorded, Told
 
 pytestmark = needs_node
-DRAWS = 100_000
+# At 0.7 and 1.3 times the scale 10,000 failed in each of 30 trials of either mechanism.
+DRAWS = {1: 100_000, 0.7: 10_000, 1.3: 10_000}
 ALPHA = 1e-6  # of a wrong verdict, over all comparisons of one test
 Values = np.ndarray[Any, Any]
 
@@ -121,16 +122,16 @@ class VoteDrawn(_Drawn, BinaryRR):
 
 
 @pytest.mark.parametrize("kind", [LaplaceDrawn, VoteDrawn])
-@pytest.mark.parametrize("scale", [1, 0.7, 1.3])
+@pytest.mark.parametrize("scale", DRAWS)
 def test_the_audit_holds_the_sampler_to_its_law(
     tmp_path: Path, kind: type[_Drawn], scale: float
 ) -> None:
-    """100,000 draws pass at the claimed scale and fail at 0.7 and 1.3 times it."""
+    """100,000 draws pass at the claimed scale; 10,000 fail at 0.7 and 1.3 times it."""
     mechanism = kind(epsilon=10 / 6)
     mechanism.folder, mechanism.scale = tmp_path, scale
     subject, nothing = subject_of(mechanism, mechanism.name), Told([])
     one, other = (
-        (np.array(x), subject.draw(np.array(x), DRAWS // 2, nothing))
+        (np.array(x), subject.draw(np.array(x), DRAWS[scale] // 2, nothing))
         for x in (-1.0, 1.0)
     )
     found = loss_checks.check_law(subject, [Pair.of(subject, one, other)], ALPHA)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import pty
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +16,7 @@ from curvote.chain.registry import SYSTEMS
 from curvote.messages.answer import describe_answer
 from curvote.messages.message import client_data, messages_of, payload_at
 from tests.invited import Home, envelopes, run
+from tests.processes import run_command
 from tests.rounds import REPORTS, VOTES
 
 
@@ -25,10 +24,7 @@ def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
     """Run the command with a pseudo-terminal as its input; return exit and words."""
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "curvote.cli", "client", *words]
-    done = subprocess.run(
-        command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = run_command("client", *words, stdin=theirs)
     os.close(ours)
     os.close(theirs)
     assert done.stdout == "" or done.returncode == 0

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from curvote.wire.envelope import Invitation
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import Task
 from tests.fuzzing import invited, shape
+from tests.processes import run_command
 from tests.valid_tasks import document, tasks
 
 RECORDS = ("0.5", "-1e999", "nan", "1e308", "9" * 400)
@@ -57,16 +57,9 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
     (folder / "curve.csv").write_text("\n".join([cell] * points) + "\n")
     own = ["--curve", "curve.csv", "--label", "yes", "--outbox", "outbox"]
     words = ["answer", *publish(folder, text, invitation), *own]
-    done = subprocess.run(
-        [sys.executable, "-m", "curvote.cli", "client", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"XDG_STATE_HOME": str(folder / "state")},
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
+    state = {"XDG_STATE_HOME": str(folder / "state")}
+    how: dict[str, Any] = {"env": os.environ | state, "stdin": subprocess.DEVNULL}
+    done = run_command("client", *words, cwd=folder, **how)
     sealed = [*folder.glob("outbox/*.json")]
     forms = [_form(path.read_bytes(), task, invitation) for path in sealed]
     out, err = (_plain(text, folder) for text in (done.stdout, done.stderr))

@@ -48,15 +48,19 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused.
     """
     # Next to no noise: that something is learnt must not depend on luck.
-    quiet = FAR | {"epsilon": 100}
+    quiet = FAR | {"epsilon": 100, "clients": {"train": 40, "vote": 40}}
     server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
-    assert blocked(server) == "reports 0 of 60"
-    reports = answers(server, "report", *some_clients(60, 1), tmp_path / "reports")
-    server.take(reports[:59])
-    assert blocked(server) == "reports 59 of 60"
-    server.take(reports[59:])
-    assert blocked(server) == "votes 0 of 80"
-    votes = answers(server, "vote", *some_clients(80, 2), tmp_path / "votes")
+    assert blocked(server) == "reports 0 of 40"
+    reports = answers(
+        server, "report", *some_clients(40, 1), tmp_path / "reports", apart=True
+    )
+    server.take(reports[:39])
+    assert blocked(server) == "reports 39 of 40"
+    server.take(reports[39:])
+    assert blocked(server) == "votes 0 of 40"
+    votes = answers(
+        server, "vote", *some_clients(40, 2), tmp_path / "votes", apart=True
+    )
     server.take(votes)
     plan, record = server.run()
     assert not plan.blocked_steps()

@@ -25,12 +25,13 @@ def test_two_rounds_through_two_services(
 
     The run that goes on reads them from the same database.
     """
-    server = Server(plain.write(tmp_path / "server", **{NAME: FAR}))
+    few = FAR | {"clients": {"train": 30, "vote": 20}}
+    server = Server(plain.write(tmp_path / "server", **{NAME: few}))
     with postgres.postgres() as url:
         monkeypatch.setenv(URL_VARIABLE, url)
-        assert blocked(server) == "reports 0 of 60"
+        assert blocked(server) == "reports 0 of 30"
         with serving(server.project) as one, serving(server.project) as two:
-            for asks, count in (("report", 60), ("vote", 80)):
+            for asks, count in (("report", 30), ("vote", 20)):
                 document, invitations = server.published(asks)
                 task = json.loads(invitations.read_text().splitlines()[0])["task"]
                 told = one.ask("GET", f"/v1/tasks/{task}")
@@ -42,11 +43,11 @@ def test_two_rounds_through_two_services(
                     lines = service.send(part, LINES).lines
                     assert {line["status"] for line in lines} == {201}
                 if asks == "report":
-                    assert blocked(server) == "votes 0 of 80"
+                    assert blocked(server) == "votes 0 of 20"
         plan, _ = server.run()
         assert not plan.blocked_steps()
         with Intake(server.project.intake) as intake:
-            assert [r.accepted for r in intake.rounds(NAME)] == [60, 80]
+            assert [r.accepted for r in intake.rounds(NAME)] == [30, 20]
             assert all(r.closed for r in intake.rounds(NAME))
     assert not server.project.intake.exists()
     assert sorted(p.name for p in server.project.root.iterdir() if p.is_dir()) == [

@@ -35,7 +35,7 @@ def test_splitting_clients_beats_splitting_the_budget(many: Study) -> None:
 
 def test_opposite_servers_help() -> None:
     """The only server of its direction gains from six of the other (5 errors)."""
-    clients = {"public": 0, "train": 200, "vote": 1000, "test": 200}
-    study = Study(40, (1, 0, 6), learner__name="logistic", epsilon=3.0, clients=clients)
+    clients = {"public": 0, "train": 120, "vote": 600, "test": 200}
+    study = Study(30, (1, 0, 6), learner__name="logistic", epsilon=3.0, clients=clients)
     alone, joint = (_errors(study, split)[:, 0] for split in ("single", "clients"))
     assert _standard_errors(alone - joint) > 5

@@ -6,10 +6,12 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from curvote.cli.app import app
 from curvote.flows import machine
 from curvote.flows.environment import prepare_environment, process_tag
 from curvote.flows.machine import MLFLOW, PREFECT
+from curvote.flows.tracking import store
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
@@ -121,9 +124,11 @@ def damage(done: Project, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
-    done: Project, monkeypatch: pytest.MonkeyPatch
+    done: Project, databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the next run computes what was altered, and only the rest is left."""
+    new = databases / "data" / "state" / "mlflow.db"
+    monkeypatch.setattr(store, "migrate_database", partial(shutil.copy, new))
     monkeypatch.setattr(results, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     (made,) = records.load_records(done)

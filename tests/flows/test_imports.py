@@ -7,10 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from curvote.pipeline.config.project import Project
-from tests import plain
 
 HEAVY = ("scipy.stats", "sklearn", "prefect", "mlflow", "matplotlib", "skfda")
 COMMANDS = ("list", "status", "scores tiny", "plan tiny", "gc --dry-run")
@@ -28,19 +25,11 @@ for command in {COMMANDS!r}:
 """
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project that has run once."""
-    made = plain.write(tmp_path_factory.mktemp("imports"), tiny=plain.FEW)
-    plain.run(made)
-    return made
-
-
-def test_reading_commands_import_nothing_heavy(project: Project) -> None:
+def test_reading_commands_import_nothing_heavy(finished: Project) -> None:
     """In an interpreter of their own; it would take longer than all else they do."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        cwd=project.root,
+        cwd=finished.root,
         env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": ""},
         capture_output=True,
         text=True,

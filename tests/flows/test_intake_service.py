@@ -6,8 +6,6 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,7 +16,7 @@ import pytest
 from curvote.intake.box import Intake
 from curvote.pipeline.config.project import Project
 from tests.envelope_service import LINES, Service, answered, invite, project, serving
-from tests.processes import until
+from tests.processes import run_command, until
 
 N = 30
 
@@ -116,15 +114,8 @@ def test_what_hinders_the_start_is_said(place: Project) -> None:
 
 def refused(place: Project, name: str, *words: str, **environment: str) -> str:
     """Return what the command says that does not start."""
-    command = [sys.executable, "-m", "curvote.cli", "intake", "serve", name, *words]
-    done = subprocess.run(
-        [*command, "--project", str(place.root)],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-        timeout=60,
-        check=False,
-    )
+    command = ["intake", "serve", name, *words, "--project", str(place.root)]
+    done = run_command(*command, env=os.environ | environment)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) <= 5
     assert "Traceback" not in done.stderr

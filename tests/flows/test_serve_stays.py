@@ -37,7 +37,7 @@ class Serving:
     """A `serve` of a project that fires every three seconds."""
 
     root: Path
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
 
     @property
     def log(self) -> str:

@@ -64,8 +64,14 @@ def _rows(root: Path, query: str) -> list[tuple[str, int]]:
 
 
 @linux
-def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
-    """Task runs are all there after the end; stale runs are swept, living ones not."""
+def test_a_private_server_records_a_run_and_ends(
+    tmp_path: Path, databases: Path
+) -> None:
+    """Task runs are all there after the end; stale runs are swept, living ones not.
+
+    That a server without a database makes one, `databases` itself shows.
+    """
+    put_databases(databases, Project(tmp_path))
     with PrefectServer(tmp_path) as server:
         from prefect import flow, task
         from prefect.client.orchestration import get_client

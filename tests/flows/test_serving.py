@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import time
 from base64 import b64encode
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joblib import Parallel, delayed
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
@@ -26,7 +23,6 @@ from curvote.base.errors import UserError
 from curvote.flows.environment import (
     SERVED_VARIABLE,
     read_secret,
-    workers_ended,
     write_secret,
 )
 from curvote.flows.server.launch import listen
@@ -35,7 +31,7 @@ from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
 from tests import plain, production
 from tests.prepared import put_databases
-from tests.processes import processes_of, until
+from tests.processes import end_workers, processes_of, start_command, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +47,7 @@ def served(
     """Serve a project with a pipeline in production; ``tiny`` has no schedule.
 
     By the command, once for all: its server, its runner and its runs are processes.
+    MLflow is away: what is logged of runs is tested where that is what it is about.
     """
     root = tmp_path_factory.mktemp("served")
     project = plain.write(root, real=production.REAL | NEVER, tiny=plain.TINY)
@@ -58,13 +55,9 @@ def served(
     log = root / "serve.log"
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:
-        serving = subprocess.Popen(
-            [sys.executable, "-m", "curvote.cli", "serve", "--port", "0"],
-            cwd=root,
-            env=environment | {"PYTHONPATH": str(ROOT)},
-            stdout=file,
-            stderr=file,
-        )
+        away = {"PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
+        how: dict[str, Any] = {"cwd": root, "stdout": file, "stderr": file}
+        serving = start_command("serve", "--port", "0", env=environment | away, **how)
     try:
         yield up(project, log)
     finally:
@@ -254,16 +247,11 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:
     """Nor, for the five minutes that they would idle, the next run from starting."""
-    run = get_context("spawn").Process(target=_like_a_run)
+    run = get_context("spawn").Process(target=end_workers)
     run.start()
     run.join(60)
     run.kill()
     assert run.exitcode == 0
-
-
-def _like_a_run() -> None:
-    with workers_ended():
-        Parallel(n_jobs=2)(delayed(abs)(number) for number in range(4))
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from curvote.flows.server.process import CookieGate
 from curvote.flows.tracking.ui import SECRET_FILE
 from curvote.pipeline.config.project import Project
 from tests.prepared import put_databases
+from tests.processes import start_command
 
 ADDRESS = "http://127.0.0.1:5000"
 TICKET, SECRET = "ticket", "curvote:secret"
@@ -101,16 +100,10 @@ def test_a_program_gives_the_secret(browser: Browser) -> None:
 
 @pytest.mark.usefixtures("own_variables")
 def test_the_pages_themselves_ask(tmp_path: Path, databases: Path) -> None:
-    """By the installed command: a process, as MLflow's app must take our settings."""
+    """By the command, a process: MLflow's app must take our settings."""
     project = put_databases(databases, Project(tmp_path))
     (tmp_path / "pipelines.yaml").write_text("pipelines: {}\n")
-    shown = subprocess.Popen(
-        [sys.executable, "-m", "curvote.cli", "ui", "--port", "0"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    shown = start_command("ui", "--port", "0", cwd=tmp_path, stdout=subprocess.PIPE)
     try:
         assert shown.stdout is not None
         link = shown.stdout.readline().split()[-1]

@@ -109,7 +109,7 @@ def test_scores_do_not_depend_on_origin(name: str, shift: float, power: int) -> 
 
     Penalties are per unit of a report, so that they change with it.
     """
-    x, y = noisy(4, 20, 20, 3)
+    x, y = noisy(4, 5, 20, 3)
     context = learners.fit(name, x, y, **in_units(name, 1))
     moved = x * 2.0**power + shift
     there = learners.fit(name, moved, y, **in_units(name, 2.0**power))

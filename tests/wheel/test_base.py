@@ -26,6 +26,20 @@ LAWS = "direct-report-0 direct_two-refinement-0 sgd-gradient-0 mechanism-gaussia
 EVERY = "direct_two-report-0 direct_one_of-report-0 mrma_privunit-report-0"
 
 
+# Each command in turn; what one imports is there for the next, and nothing heavier.
+END = "-- ended well"
+EACH = f"""
+from curvote.cli.app import main
+for command in sys.argv[1:]:
+    sys.argv = ["curvote", *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, command
+    print({END!r}, flush=True)
+"""
+
+
 def _answer(folder: Path, name: str) -> tuple[int, str, int]:
     """Return exit code and errors of `curvote client answer`, and its envelopes."""
     task = tasks()[name]
@@ -152,15 +166,17 @@ def test_a_command_says_which_extra_it_misses(
 
 def test_help_version_and_data_list_take_nothing(tmp_path: Path) -> None:
     """The base answers what is asked of curvote itself."""
-    for words, known in (
-        (["--help"], "client"),
-        (["--version"], "curvote 0."),
-        (["client", "--help"], "report"),
-        (["data", "list"], "phonemes"),
-    ):
-        done = lean.curvote(tmp_path, *words)
-        assert done.returncode == 0, done.stderr
-        assert known in done.stdout
+    commands = {
+        "--help": "client",
+        "--version": "curvote 0.",
+        "client --help": "report",
+        "data list": "phonemes",
+    }
+    done = lean.python(tmp_path, EACH, *commands)
+    shown = done.stdout.split(END)
+    assert (len(shown), done.returncode) == (len(commands) + 1, 0), done.stderr
+    for text, known in zip(shown, commands.values(), strict=False):
+        assert known in text
 
 
 def test_a_missing_estimator_is_named_with_its_extra(tmp_path: Path) -> None:

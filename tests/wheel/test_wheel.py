@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -19,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from tests.house import ROOT
+from tests.house import ROOT, House, driven
 from tests.wheel.building import wheel
 
 BASE = {"cryptography", "numpy", "platformdirs", "pydantic", "ruamel.yaml", "typer"}
@@ -123,19 +121,11 @@ def test_the_wheel_works_by_itself_in_an_empty_folder(
     unpacked: Path, tmp_path: Path
 ) -> None:
     """Its own pipelines and data sources are found where no project is."""
-    path = {**os.environ, "PYTHONPATH": str(unpacked)}
-    for words, known in (("list --json", "phonemes"), ("plan demo --json", "ingest")):
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "curvote.cli", *words.split()],
-            cwd=tmp_path,
-            env=path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert known in str(json.loads(done.stdout))
+    commands = {"list --json": "phonemes", "plan demo --json": "ingest"}
+    shown = driven(House(unpacked, tmp_path), *map(str.split, commands))
+    for done, known in zip(shown, commands.values(), strict=True):
+        assert done["code"] == 0, done["err"]
+        assert known in str(json.loads(done["out"]))
     assert [*tmp_path.iterdir()] == []
 
 
