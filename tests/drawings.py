@@ -20,9 +20,7 @@ BLANK = {
 
 @contextmanager
 def left_blank() -> Iterator[None]:
-    """Let `figures.figure_bytes` return a blank drawing."""
+    """Let `figures.save_bytes` return a blank drawing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "curvote.report.figures.figure_bytes", lambda _, kind: BLANK[kind]
-        )
+        patch.setattr("curvote.report.figures.save_bytes", lambda _, kind: BLANK[kind])
         yield

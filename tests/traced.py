@@ -97,20 +97,23 @@ def missing_functions(
     return missing
 
 
-def definition_names(file: str, line: int) -> Iterator[str]:
-    """Yield what the definition may be called in which a line of a file stands."""
+@cache
+def definition_names(file: str, line: int) -> tuple[str, ...]:
+    """Return what the definition may be called in which a line of a file stands."""
+    found: list[str] = []
     for node in _enclosing(_tree(file).body, line):
         if isinstance(node, ast.ClassDef):
             inside = _enclosing(node.body, line)
             methods = [
                 each.name for each in inside if isinstance(each, ast.FunctionDef)
             ]
-            yield ".".join((node.name, *methods))
+            found.append(".".join((node.name, *methods)))
         elif isinstance(node, ast.FunctionDef):
-            yield node.name
+            found.append(node.name)
         else:
             bound = (each for each in ast.walk(node) if isinstance(each, ast.Name))
-            yield from ("", *(name.id for name in bound))
+            found += ["", *(name.id for name in bound)]
+    return tuple(found)
 
 
 def _enclosing(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:

@@ -259,11 +259,13 @@ def _score_at(
 def _mentioned_methods(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
     """Return the methods that the headline mentions, with their values."""
     mentioned = []
+    scores = data.metric_scores(data.measured_metrics[0])
+    scored = {*scores["method"], *data.main.get(row["protocol"], ())} - {row["method"]}
     for name, method in tables.methods_by_name().items():
-        if not (method.short_phrase or method.reference):
+        if name not in scored or not (method.short_phrase or method.reference):
             continue
         rows = _score_at(data, name, row, row["level"]).dropna(subset=["value"])
-        if name != row["method"] and len(rows):
+        if len(rows):
             mentioned.append((method, float(rows["value"].iloc[0])))
     return mentioned
 

@@ -220,7 +220,6 @@ def test_a_class_without_rows_is_no_fault(
     assert card.draw_card(make(stated, given), given, tmp_path)
 
 
-@pytest.mark.usefixtures("blank_figures")
 @needs_mirror
 @pytest.mark.parametrize("name", sorted(set(PUBLISHED) & set(registry.DATASETS)))
 def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
@@ -239,4 +238,4 @@ def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     assert made.clients == sum(made.counts.values()) == len(given["label"])
     assert all(0 <= each.bounds.clipped < 1 for each in made.features)
     assert json.loads(json.dumps(made.to_json()))["name"] == name
-    assert len(card.draw_card(made, given, tmp_path)) == 2
+    assert b"</svg>" in card.render_card(made, given, ["svg"])["svg"]

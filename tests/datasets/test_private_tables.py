@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -25,23 +26,26 @@ from tests.private_table import files_elsewhere, open_to_others, says, text_of
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def ran(tmp_path_factory: pytest.TempPathFactory, databases: Path) -> Project:
     """Return a project after a study and a release under Prefect, with no umask."""
     project = private_table.write(tmp_path_factory.mktemp("places"))
     before, mask = dict(os.environ), os.umask(0)
-    _run_all(project)
+    _run_all(project, databases)
     os.umask(mask)
     os.environ.clear()
     os.environ.update(before)
     return project
 
 
-def _run_all(project: Project) -> None:
+def _run_all(project: Project, databases: Path) -> None:
     from curvote.flows.environment import prepare_environment
     from curvote.flows.server.private import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
-    prepare_environment(project.root)
+    state = prepare_environment(project.root)
+    for name in ("prefect/prefect.db", "mlflow.db"):
+        (state / name).parent.mkdir(exist_ok=True)
+        copyfile(Project(databases).state / name, state / name)  # with no modes
     with PrefectServer(project.root) as server:
         from curvote.flows.flow import chain
         from curvote.flows.tracking import log as tracking

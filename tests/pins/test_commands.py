@@ -20,7 +20,16 @@ from curvote.checks import examples
 from curvote.cli import app
 from curvote.data import raw_files
 from curvote.wire.envelope import issue_record_invitations
-from tests import asked_utility, exchange, hospitals, invited, plain, rounds, town
+from tests import (
+    asked_utility,
+    drawings,
+    exchange,
+    hospitals,
+    invited,
+    plain,
+    rounds,
+    town,
+)
 from tests.formats import make
 from tests.house import ROOT
 from tests.pins import pinned
@@ -230,7 +239,7 @@ def every(root: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Return all of it: commands act on what those before them left."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, drawings.left_blank():
         yield dict(every(tmp_path_factory.mktemp("typed"), patch))
 
 

@@ -19,6 +19,7 @@ from curvote.papers.reproduction import Entry, Evidence
 from curvote.papers.rows import COLUMNS
 from tests.reproduce_rows import comparison, evidence, row, summaries
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
 PIPELINES = """
 pipelines:
   table-1: &plain

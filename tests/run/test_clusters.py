@@ -62,9 +62,12 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def worker(address: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a worker with its nanny; two threads, as dask starts them."""
-    with started("worker", address, "--nthreads", "2", "--no-dashboard", **env) as made:
+def worker(
+    address: str, nanny: str = "--no-nanny", **env: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker, which may have a nanny; two threads, as dask starts them."""
+    words = ("worker", address, "--nthreads", "2", "--no-dashboard", nanny)
+    with started(*words, **env) as made:
         yield made
 
 
@@ -142,7 +145,7 @@ def test_a_cluster_gives_the_same_bytes_and_is_left_alone(
     here = plain.write(tmp_path / "here", tiny=plain.FEW)
     expected = plain.hashes(here, plain.run(here))
     project = plain.write(tmp_path / "there", tiny=plain.FEW)
-    with worker(address, PYTHONPATH=os.pathsep.join(sys.path)) as theirs:
+    with worker(address, "--nanny", PYTHONPATH=os.pathsep.join(sys.path)) as theirs:
         with Engine("dask", cluster=address, root=project.root) as engine:
             made = plain.run(project, block=1, engine=engine)
         assert plain.hashes(project, made) == expected

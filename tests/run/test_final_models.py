@@ -44,13 +44,19 @@ from tests.prepared import put_databases
 REPOSITORY = Path(__file__).parents[2]
 # A network of 60,000 images: hours, and a mirror may hold a part of them.
 LONG = {"table-1-vec-mnist"}
+FEW = "clients.test=100"
 # Each system, each way to judge, a source of curves and one of features.
 HANDFUL = {
-    "simulated": ("as_published=true", "epsilon=[5]"),  # raw curves, in two ways
-    "compare": ("epsilon=[0.5,1,2]",),  # `auto` takes three ways
-    "beyond-simulated": ("epsilon=[1]", "learners=[centroid]"),
-    "servers": ("epsilon=[1]",),
-    "arrivals": ("epsilon=[2]",),
+    "simulated": ("as_published=true", "epsilon=[5]", FEW),  # raw curves, in two ways
+    # `auto` takes two ways.
+    "compare": (
+        "epsilon=[0.5,2]",
+        "protocols=[auto, {name: mrma, project.rescale: tanh}]",
+        FEW,
+    ),
+    "beyond-simulated": ("epsilon=[1]", "learners=[centroid]", FEW),
+    "servers": ("epsilon=[1]", FEW),
+    "arrivals": ("epsilon=[2]", FEW),
     "phonemes": ("epsilon=[5]", "learners=[centroid]"),
     "diabetes": ("epsilon=[1]", "learners=[centroid]"),
     "labels-circle": (

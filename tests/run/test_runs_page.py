@@ -72,7 +72,8 @@ def test_each_key_of_the_document_is_explained(place: Project) -> None:
     assert set().union(found, *parts) | {"page", "paired", "welch"} == told
 
 
-def test_the_page_of_the_example_is_drawn(place: Project, own_variables: None) -> None:
+@pytest.mark.usefixtures("own_variables", "blank_figures")
+def test_the_page_of_the_example_is_drawn(place: Project) -> None:
     """One file, an axis for the errors of both."""
     words = ["diff", "cutoffs~1", "cutoffs", "--page", "--project", str(place.root)]
     out = CliRunner().invoke(app.app, words).stdout

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from curvote.papers.registry import reproductions
 from curvote.papers.rows import Row
@@ -61,10 +63,20 @@ def test_every_name_has_its_figure_here() -> None:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_figure_names_what_it_shows(name: str) -> None:
-    """Every panel and line that a reader looks for has its name, as text."""
-    said = [text for text in SHOWN[name] if f">{text}</text>" in drawn(name)]
-    assert said == [*SHOWN[name]]
+def test_figure_names_what_it_shows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every panel and line that a reader looks for has its name, as text.
+
+    Asked of the figure itself: one with that many names takes long to be laid out.
+    """
+    texts: set[str] = set()
+
+    def read(figure: Figure, _: str) -> bytes:
+        texts.update(t.get_text() for t in figure.findobj(Text) if t.get_visible())
+        return b""
+
+    monkeypatch.setattr("curvote.report.figures.save_bytes", read)
+    svg(name, few(name))
+    assert {*SHOWN[name]} <= texts
 
 
 @pytest.mark.parametrize(

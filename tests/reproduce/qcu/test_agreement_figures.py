@@ -21,6 +21,7 @@ CURVES = [name for name, one in REPRODUCTIONS.items() if one.place == "curves:mo
 LEVELS = (1.0, 4.0)
 
 
+@cache
 def generated(name: str, n: int) -> RobustModel:
     """What is known of a small model around n generated records."""
     study = studies.STUDIES[name.partition("-")[0]]

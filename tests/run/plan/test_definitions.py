@@ -13,7 +13,7 @@ from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan.definitions import Module, Notes, of_code
 
 Package = Callable[..., set[str]]
-MODULES = ["curvote.systems.mrma.system"]
+MODULES = ["curvote.wire.envelope"]  # six files
 
 
 @pytest.fixture

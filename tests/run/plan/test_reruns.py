@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,20 +29,29 @@ from tests import plain
 Edit = Callable[[str, str, str], None]
 
 
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the code, parsed once: whoever edits it puts it back."""
+    copy = tmp_path_factory.mktemp("code") / "curvote"
+    return Path(shutil.copytree(definitions.PACKAGE, copy))
+
+
 @pytest.fixture
-def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
+def edit(code: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edit]:
     """Let keys be computed from a copy of the code, and edit that copy."""
-    copy = tmp_path / "code" / "curvote"
-    shutil.copytree(definitions.PACKAGE, copy)
-    monkeypatch.setattr(definitions, "PACKAGE", copy)
+    monkeypatch.setattr(definitions, "PACKAGE", code)
+    before: dict[Path, str] = {}
 
     def change(module: str, old: str, new: str) -> None:
-        path = copy / module
-        text = path.read_text()
+        path = code / module
+        text = path.read_text() if path.exists() else ""
         assert old in text
+        before.setdefault(path, text)
         path.write_text(text.replace(old, new, 1))
 
-    return change
+    yield change
+    for path, text in before.items():
+        path.write_text(text) if text else path.unlink()
 
 
 def reasons(project: Project, *overrides: str) -> set[str]:
@@ -165,7 +174,7 @@ def test_adding_a_mechanism_or_a_learner_reruns_nothing(
     done: Project, edit: Edit
 ) -> None:
     """One file and one registry line leave every key as it is."""
-    (definitions.PACKAGE / "mechanisms" / "new.py").write_text("MECHANISM = None\n")
+    edit("mechanisms/new.py", "", "MECHANISM = None\n")
     edit("mechanisms/registry.py", "MECHANISMS", "MORE = 1\nMECHANISMS")
     edit("learning/learners/registry.py", "LEARNERS", "MORE = 1\nLEARNERS")
     assert plain.to_run(plain.plan(done)) == set()

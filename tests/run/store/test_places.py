@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,34 +120,38 @@ def test_gc_takes_what_no_run_needs(remote: Project, store: Store) -> None:
     assert not plain.to_run(plain.plan(remote, "tiny", "aggregate.cutoff=0.6"))
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
+@contextmanager
+def failing_store(status: int | None) -> Iterator[tuple[str, str]]:
+    """Yield addresses to write to and to read from: that of a status, or no answer.
+
+    Arrow writes to a silent store for 8 seconds, so nobody listens where it writes.
+    """
+    server = object_store.answering(status) if status else object_store.silent()
+    with server as address:
+        yield address if status else "http://127.0.0.1:9", address
+
+
+def test_a_store_that_fails_is_told_and_nothing_is_lost(
+    remote: Project, store: Store, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message with the next step; when it answers again the same run goes on."""
+    steps = plain.plan(remote).steps
+    readers = (plain.plan, evidence.artifact_manifests, ledger_problems)
+    for status, said in (
         (500, "answers 500. Wait"),
         (503, "answers 503. Wait"),
         (403, "no right to write it. Check AWS_ACCESS_KEY_ID"),
         (None, "does not answer. Check the network and AWS_ENDPOINT_URL"),
-    ],
-)
-def test_a_store_that_fails_is_told_and_nothing_is_lost(
-    remote: Project,
-    store: Store,
-    address: str,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int | None,
-    said: str,
-) -> None:
-    """One message with the next step; when it answers again the same run goes on."""
-    steps = plain.plan(remote).steps
-    broken = object_store.answering(status) if status else object_store.silent()
-    with broken as other:
-        object_store.point_at(monkeypatch, other, seconds=1)
-        with pytest.raises(UserError, match=said) as told:
-            locations.check_writable(locations.server_store(remote) / str(status))
-        assert len(str(told.value)) < 5 * 80
-        for asked in (plain.plan, evidence.artifact_manifests, ledger_problems):
-            with pytest.raises(ObjectStoreError):
-                list(asked(remote))  # type: ignore[arg-type,operator]
+    ):
+        with failing_store(status) as (written, read):
+            object_store.point_at(monkeypatch, written, seconds=1)
+            with pytest.raises(UserError, match=said) as told:
+                locations.check_writable(locations.server_store(remote) / str(status))
+            assert len(str(told.value)) < 5 * 80
+            object_store.point_at(monkeypatch, read, seconds=1)
+            with ThreadPoolExecutor() as pool:  # at once: each waits for a silent one
+                reading = [pool.submit(reader, remote) for reader in readers]
+            assert {type(each.exception()) for each in reading} == {ObjectStoreError}
     object_store.point_at(monkeypatch, address)
     assert plain.run(remote).status == "completed"
     assert len(plain.plan(remote).steps) == len(steps)
