@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Before NumPy is there: a second thread waits busily, and a worker has one processor.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 from curvote.data import raw_files
 from curvote.pipeline.config.project import Project
@@ -22,6 +25,7 @@ settings.register_profile(
 )
 settings.load_profile("untimed")
 
+NUMBERS = count()
 # Folders whose tests start servers, browsers and whole runs, or draw by the million.
 SLOW = {"audit", "browser", "faults", "flows", "reproduce", "run", "wheel"}
 
@@ -45,8 +49,11 @@ def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def state_home(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder for state, new for each test and each process it starts."""
-    folder = Path(tempfile.mkdtemp(dir=no_home))
+    """Return a folder for state, of each test and the processes that it starts.
+
+    It is made by whoever first writes there.
+    """
+    folder = no_home / str(next(NUMBERS))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
 

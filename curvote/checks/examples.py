@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from inspect import signature
 from itertools import product
 from typing import Any
@@ -13,7 +14,7 @@ from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems, task_class
 from curvote.chain.system import System
-from curvote.curves.basis import projection
+from curvote.curves.basis import Projection, projection
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.base import Mechanism
 from curvote.messages.message import messages_of
@@ -145,9 +146,15 @@ def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -
     named: dict[str, Any] = {"protocol": protocol, "asks": asks}
     if message.per_record:
         return task_class(protocol)(classes, epsilon, message.mechanism, **named)
-    onto = projection("bspline", 4, np.linspace(0, 1, 30))
-    encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
+    encoding = Encoding(
+        _example_projection(), "tanh", {"centre": np.zeros(4), "scale": np.ones(4)}
+    )
     return message.nominal_task(Task(encoding, classes, epsilon, **named))
+
+
+@cache
+def _example_projection() -> Projection:
+    return projection("bspline", 4, np.linspace(0, 1, 30))
 
 
 def task_named(name: str, epsilon: float) -> Any:

@@ -105,27 +105,38 @@ _FAULTS: Mapping[str, Callable[[int], Any]] = {
 
 
 @cache
-def harness() -> CommandHarness:
-    """Return the one process that calls commands with faults, for all twins."""
-    process = CommandHarness("tests.audit.faults")
+def harness(*module: str) -> CommandHarness:
+    """Return one process that calls commands, for all releases by this module."""
+    process = CommandHarness(*module)
     atexit.register(process.close)
     return process
+
+
+def in_one_process(honest: CommandRelease) -> CommandRelease:
+    """Return a release whose process is that of all honest ones."""
+
+    class Shared(type(honest)):  # type: ignore[misc]
+        def harness(self) -> CommandHarness:
+            return harness()
+
+        def close(self) -> None:
+            """Leave the process to the next release."""
+
+    return Shared(**{field.name: vars(honest)[field.name] for field in fields(honest)})
 
 
 def with_fault(
     honest: CommandRelease, plant: Callable[[CommandRelease, People], Fault]
 ) -> CommandRelease:
     """Return a release in whose process a fault is planted for these people."""
+    shared = in_one_process(honest)
 
-    class Faulty(type(honest)):  # type: ignore[misc]
+    class Faulty(type(shared)):  # type: ignore[misc]
         def harness(self) -> CommandHarness:
-            return harness()
+            return harness("tests.audit.faults")
 
         def call(self, people: People, **request: Any) -> Any:
             return super().call(people, fault=plant(self, people), **request)
-
-        def close(self) -> None:
-            """Leave the process to the next twin."""
 
     return Faulty(**{field.name: vars(honest)[field.name] for field in fields(honest)})
 

@@ -263,7 +263,7 @@ def test_the_state_folder_is_the_users_own(
 ) -> None:
     """Mode 0700, below XDG_STATE_HOME or the home folder; files that nobody reads."""
     own = state_home / "curvote"
-    own.mkdir(mode=0o755)
+    own.mkdir(mode=0o755, parents=True)
     home.client("report")
     assert own.stat().st_mode & 0o777 == 0o700
     names = {path.name for path in own.iterdir()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,14 @@ from tests.registry import (
     invitations,
     people,
     server,
+)
+
+# Networks of a test take few steps: what JAX compiles need not be fast.
+os.environ["XLA_FLAGS"] = " ".join(
+    (
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+    )
 )
 
 

@@ -62,18 +62,18 @@ def test_a_release_names_its_arm(tmp_path: Path, given: dict[str, object]) -> No
 
 def test_two_rounds_by_envelope(tmp_path: Path) -> None:
     """The second round's task carries the whitening; then there is a classifier."""
-    few = {"epsilon": 100, "clients": {"train": 200}}
+    few = {"epsilon": 100, "clients": {"train": 100}}
     quiet = production.changed(FAR, **arm("two") | few)
     server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
-    assert blocked(server) == "reports 0 of 60"
-    server.take(answers(server, "report", *some_clients(60, 1), tmp_path / "first"))
-    assert blocked(server) == "refinements 0 of 140"
-    second = answers(server, "refinement", *some_clients(140, 2), tmp_path / "second")
+    assert blocked(server) == "reports 0 of 30"
+    server.take(answers(server, "report", *some_clients(30, 1), tmp_path / "first"))
+    assert blocked(server) == "refinements 0 of 70"
+    second = answers(server, "refinement", *some_clients(70, 2), tmp_path / "second")
     server.take(second)
     plan, record = server.run()
     assert not plan.blocked_steps()
     ((cell, known),) = production_outcomes(server.project, record).items()
-    assert (cell["epsilon"], known) == (100, {"reports": 200})
+    assert (cell["epsilon"], known) == (100, {"reports": 100})
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)
     told = np.asarray(model.predict(curves)) == "+1"

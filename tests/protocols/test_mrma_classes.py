@@ -297,10 +297,11 @@ def test_production_releases_once_and_knows_its_classes(tmp_path: Path) -> None:
 def test_several_classes_by_envelope(tmp_path: Path) -> None:
     """Clients elsewhere answer both rounds; then there is a line for each class."""
     source = {"name": "remote", "points": 20, "classes": ["a", "b", "c"]}
-    far = FAR | {"source": source, "epsilon": 8}
+    few = {"clients": {"train": 30, "vote": 12}, "train": {"count": 2, "size": 10}}
+    far = FAR | {"source": source, "epsilon": 8} | few
     server = Server(plain.write(tmp_path / "server", **{NAME: far}))
     server.run()
-    for asks, n in (("report", 60), ("vote", 80)):
+    for asks, n in (("report", 30), ("vote", 12)):
         curves = np.random.default_rng(n).normal(size=(n, 20))
         server.take(answers(server, asks, curves, np.arange(n) % 3, tmp_path / asks))
         did, record = server.run()

@@ -150,13 +150,18 @@ def curvote_advise(*words: str) -> Result:
 
 
 TASK = ("--clients", "3000", "--features", "4")
+BUDGETS = ("--epsilon", "0.01", "--epsilon", "1")
 
 
-def test_the_command_tells_a_row_for_each_epsilon() -> None:
+@pytest.fixture(scope="module")
+def text() -> str:
+    """Return what the command says of both budgets."""
+    return curvote_advise(*TASK, *BUDGETS).stdout
+
+
+def test_the_command_tells_a_row_for_each_epsilon(text: str) -> None:
     """In a JSON document and in words: the rule's choice, its noise and its reason."""
-    budgets = ("--epsilon", "0.01", "--epsilon", "1")
-    document = json.loads(curvote_advise(*TASK, *budgets, "--json").stdout)
-    text = curvote_advise(*TASK, *budgets).stdout
+    document = json.loads(curvote_advise(*TASK, *BUDGETS, "--json").stdout)
     assert [row["epsilon"] for row in document["rows"]] == [0.01, 1]
     for row in document["rows"]:
         choice = choose_protocol(3000, 4, row["epsilon"])
@@ -176,14 +181,13 @@ def test_the_command_tells_a_row_for_each_epsilon() -> None:
     assert list(document["best"]) == list(strengths()) == ["weak", "middle", "strong"]
 
 
-def test_the_command_takes_the_old_name() -> None:
+def test_the_command_takes_the_old_name(text: str) -> None:
     """The old name --d gives the same text."""
-    told = curvote_advise(*TASK, "--epsilon", "2").stdout
     old = ("--clients", "3000", "--d", "4")
-    assert curvote_advise(*old, "--epsilon", "2").stdout == told
-    shares = curvote_advise(*TASK, "--epsilon", "2", "--positive", "0.7").stdout
+    assert curvote_advise(*old, *BUDGETS).stdout == text
+    shares = curvote_advise(*TASK, "--epsilon", "0.01", "--positive", "0.7").stdout
     assert "30.0" in shares
-    assert "30.0" not in told
+    assert "30.0" not in text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ convolutions.
 import math
 from collections import namedtuple
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -298,6 +298,30 @@ Images = Callable[[NDArray[np.intp]], NDArray[np.float32]]
 Trained = namedtuple("Trained", "params stats")
 
 
+@cache
+def compile_step(architecture: str, loss: str, rate: float) -> tuple[Any, Any]:
+    """Return Adam and its step on a batch, compiled once for all fits of one form."""
+    apply, value, adam = (
+        NETWORKS[architecture].apply,
+        LOSSES[loss].value,
+        optax.adam(rate),
+    )
+
+    def step(state: Any, x: Any, targets: Any) -> Any:
+        params, stats, moments, key = state
+        dropout_key, key = jax.random.split(key)
+
+        def loss_of(params: Any) -> Any:
+            outputs, after = apply(params, stats, x, dropout_key)
+            return value(outputs, targets), after
+
+        slope, after = jax.grad(loss_of, has_aux=True)(params)
+        updates, moments = adam.update(slope, moments, params)
+        return optax.apply_updates(params, updates), after, moments, key
+
+    return adam, jax.jit(step)
+
+
 def train(
     plan: Any,
     images: Images,
@@ -314,36 +338,29 @@ def train(
     width = plan.width or network.width
     params, stats = network.begin(rng, shape, targets.shape[1], width)
     key = jax.random.key(int(rng.integers(2**31)))
-    adam = optax.adam(plan.rate)
+    n, (adam, step) = (
+        len(targets),
+        compile_step(plan.architecture, plan.loss, plan.rate),
+    )
     state = params, stats, adam.init(params), key
-    loss, n = LOSSES[plan.loss].value, len(targets)
-
-    def step(state: Any, x: Any, targets: Any) -> Any:
-        params, stats, moments, key = state
-        dropout_key, key = jax.random.split(key)
-
-        def loss_of(params: Any) -> Any:
-            outputs, after = network.apply(params, stats, x, dropout_key)
-            return loss(outputs, targets), after
-
-        slope, after = jax.grad(loss_of, has_aux=True)(params)
-        updates, moments = adam.update(slope, moments, params)
-        return optax.apply_updates(params, updates), after, moments, key
-
-    compiled = jax.jit(step)
     size = min(n, plan.batch)
     for _ in range(plan.epochs):
         order = rng.permutation(n)
         for start in range(0, n - size + 1, size):
             rows = order[start : start + size]
-            state = compiled(state, images(rows), targets[rows])
+            state = step(state, images(rows), targets[rows])
     return Trained(*jax.tree.map(np.asarray, state[:2]))
+
+
+@cache
+def compile_outputs(architecture: str) -> Any:
+    """Return a network's outputs of images as a compiled function."""
+    return jax.jit(partial(NETWORKS[architecture].apply, key=None))
 
 
 def outputs(architecture: str, trained: Trained, images: Images, n: int) -> FloatArray:
     """Return a network's outputs for ``n`` images, (n, K) float64."""
-    apply = jax.jit(partial(NETWORKS[architecture].apply, key=None))
-    batches = []
+    apply, batches = compile_outputs(architecture), []
     for start in range(0, n, _OUTPUT_BATCH):
         rows = np.arange(start, min(start + _OUTPUT_BATCH, n))
         batches.append(apply(trained.params, trained.stats, images(rows))[0])
