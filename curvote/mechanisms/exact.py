@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -33,7 +33,6 @@ _CANDIDATES_AT_ONCE = 1 << 14
 Draws = NDArray[np.int64]
 
 
-@lru_cache(maxsize=1 << 12)  # mechanisms of one budget ask for the same few
 def exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """Return integers with ``low <= 2^bits exp(-numerator/denominator) <= high``.
 
