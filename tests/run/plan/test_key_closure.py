@@ -75,12 +75,11 @@ def test_the_split_of_epsilon_is_in_the_key() -> None:
 
 
 def test_a_change_of_the_split_makes_reports_stale(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With other code in it, plan computes the reports anew and says why."""
-    plain.run(project)
     edit_function(monkeypatch, "curvote.mechanisms.coordinates:per_coordinate")
-    steps = {step.stage.name: step for step in plain.plan(project).steps}
+    steps = {step.stage.name: step for step in plain.plan(done).steps}
     assert steps["privatize"].action == "run"
     assert "coordinates.per_coordinate changed" in steps["privatize"].reason
     assert steps["project"].action == "reuse"

@@ -301,11 +301,8 @@ Trained = namedtuple("Trained", "params stats")
 @cache
 def compile_step(architecture: str, loss: str, rate: float) -> tuple[Any, Any]:
     """Return Adam and its step on a batch, compiled once for all fits of one form."""
-    apply, value, adam = (
-        NETWORKS[architecture].apply,
-        LOSSES[loss].value,
-        optax.adam(rate),
-    )
+    apply, value = NETWORKS[architecture].apply, LOSSES[loss].value
+    adam = optax.adam(rate)
 
     def step(state: Any, x: Any, targets: Any) -> Any:
         params, stats, moments, key = state
@@ -338,11 +335,8 @@ def train(
     width = plan.width or network.width
     params, stats = network.begin(rng, shape, targets.shape[1], width)
     key = jax.random.key(int(rng.integers(2**31)))
-    n, (adam, step) = (
-        len(targets),
-        compile_step(plan.architecture, plan.loss, plan.rate),
-    )
-    state = params, stats, adam.init(params), key
+    adam, step = compile_step(plan.architecture, plan.loss, plan.rate)
+    state, n = (params, stats, adam.init(params), key), len(targets)
     size = min(n, plan.batch)
     for _ in range(plan.epochs):
         order = rng.permutation(n)
