@@ -211,10 +211,14 @@ class UtilityPrior:
         """Return the accuracy of rules ``coef`` [..., d], ``intercept`` [...].
 
         In coordinates whose origin is the middle of the class means and whose first
-        axis leads from -1 to +1.
+        axis leads from -1 to +1. One without slope, as of classifiers that cancel,
+        names +1 where its intercept is above 0, else -1.
         """
         across = self.spread * np.sqrt(np.square(coef[..., 1:]).sum(axis=-1))
-        return self._law.accuracy(self._unit * coef[..., 0], across, intercept)
+        along, flat = self._unit * coef[..., 0], (coef == 0).all(axis=-1)
+        constant = np.where(intercept > 0, self.positive, 1 - self.positive)
+        sloped = self._law.accuracy(np.where(flat, 1.0, along), across, intercept)
+        return np.where(flat, constant, sloped)
 
     @cached_property
     def _law(self) -> TwoClasses | OneCloud:

@@ -185,6 +185,17 @@ def test_a_prediction_is_a_function_of_its_arguments() -> None:
     assert first.interval[0] < first.accuracy < first.interval[1] <= PRIOR.best
 
 
+@pytest.mark.parametrize("shape", ["classes", "cloud"])
+def test_classifiers_that_cancel_leave_a_constant(shape: str) -> None:
+    """All learn from the same reports, and as many may be reversed as not."""
+    prior = replace(PRIOR, positive=0.7, shape=shape)
+    intercept = np.array([1.0, 0.0, -1.0])
+    constant = prior.utility(np.zeros((3, 2)), intercept)
+    assert constant == pytest.approx([0.7, 0.3, 0.3])
+    sizes = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.6}
+    assert 0.3 < predict(50, 250, 2, 4.0, prior, **sizes).accuracy < 0.9
+
+
 @pytest.mark.parametrize("n", [2, pytest.param(20, marks=pytest.mark.faults)])
 def test_no_other_sizes_promise_more_than_the_recommended(n: int) -> None:
     """Random sizes and the published ones stay below, but for a point of luck."""
