@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,15 @@ settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+# Where there is room for it, temporary files lie in memory: tests wait for no disk.
+MEMORY, ROOM = Path("/dev/shm"), 8 << 30
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > ROOM
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 NUMBERS = count()
 # Folders whose tests start servers, browsers and whole runs, or draw by the million.
@@ -50,6 +60,12 @@ LONG = {
     "wheel/test_wheel.py",
     "wheel/test_base.py",
 }
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one more than there are processors: some tests wait for a process."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -158,7 +158,7 @@ def test_an_unfinished_release_is_settled_in_the_outbox_it_began_in(
 
 
 def test_kill_9_at_random_moments_loses_nothing(tmp_path: Path) -> None:
-    """Thirty rounds of a real process that is killed and called again."""
+    """Twelve rounds of a real process that is killed and called again."""
     slowest = 2 * undisturbed(tmp_path / "whole")
-    for seed in range(30):
+    for seed in range(12):
         kill_round(tmp_path / f"{seed}", seed, slowest)

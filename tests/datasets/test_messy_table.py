@@ -176,6 +176,7 @@ for _ in range(10):
 """
 
 
+@pytest.mark.faults  # a race of threads at the end of a process: seen once in many
 def test_a_process_that_ends_early_ends_in_order(tmp_path: Path) -> None:
     """No thread of the reader outlives it: processes, as each end is one chance."""
     path = tmp_path / "many.csv"

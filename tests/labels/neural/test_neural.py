@@ -61,6 +61,7 @@ def test_two_epochs_on_500_images_teach_the_cnn(loss: str) -> None:
     assert np.array_equal(votes, fitted(model, 500).votes(X))
 
 
+@pytest.mark.faults  # four seconds to compile, and no run in the suite takes it
 def test_the_resnet_takes_a_step() -> None:
     """On colour images: parameters move, and so do running statistics."""
     model = fitted(Neural("resnet18", epochs=1, batch=8, width=4), 8, planes=3)
