@@ -236,10 +236,7 @@ class Encoding:
 
     def features(self, curves: Array) -> Array:
         """Return the features that a classifier sees of ``curves``, (n, d)."""
-        return self.judged(self.encode(curves))
-
-    def judged(self, encoded: Encoded) -> Array:
-        """Return the features of ``encoded`` that a classifier is applied to."""
+        encoded = self.encode(curves)
         arrays = encoded.coefficients, encoded.z, self.projection.gram
         return classifier_features(self.feature_map, *arrays)
 

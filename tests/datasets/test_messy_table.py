@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -154,33 +152,3 @@ def test_a_column_that_names_its_rows_is_proposed_as_id(
     source = parse_value(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
     assert source.get("id") == own
     assert own not in source["features"]
-
-
-_ENDS_EARLY = """
-import os, sys
-from pathlib import Path
-import pyarrow.csv
-from curvote.base import table_file
-from curvote.base.table_file import Violations, read_batches
-from curvote.base.errors import UserError
-path, table_file._BYTES = Path(sys.argv[1]), 2**16  # 16 blocks to read ahead
-for _ in range(10):
-    if child := os.fork():
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        continue
-    try:
-        for _ in read_batches(path, ["a", "b"], Violations(path)):
-            raise UserError("wrong")
-    except UserError:
-        sys.exit(2)
-"""
-
-
-@pytest.mark.faults  # a race of threads at the end of a process: seen once in many
-def test_a_process_that_ends_early_ends_in_order(tmp_path: Path) -> None:
-    """No thread of the reader outlives it: processes, as each end is one chance."""
-    path = tmp_path / "many.csv"
-    path.write_text("a,b,c\n" + "1,2,3\n1,2\n" * 100_000)
-    command = [sys.executable, "-c", _ENDS_EARLY, str(path)]
-    ends = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert ends.split() == ["2"] * 10

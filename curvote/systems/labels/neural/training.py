@@ -8,7 +8,7 @@ convolutions.
 import math
 from collections import namedtuple
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -298,7 +298,7 @@ Images = Callable[[NDArray[np.intp]], NDArray[np.float32]]
 Trained = namedtuple("Trained", "params stats")
 
 
-@cache
+@lru_cache(maxsize=16)  # a search may try any number of rates
 def compile_step(architecture: str, loss: str, rate: float) -> tuple[Any, Any]:
     """Return Adam and its step on a batch, compiled once for all fits of one form."""
     apply, value = NETWORKS[architecture].apply, LOSSES[loss].value
