@@ -88,7 +88,7 @@ def state(project: Project) -> object:
     """Return what is released, and what the ledger says."""
     entries = production.ledger_entries(project)
     folders = sorted(p.name for p in project.artifacts.glob("*/*"))
-    copy = evidence.copy_path(project)
+    copy = evidence.copies(project).path
     return entries, folders, copy.exists() and copy.read_bytes()
 
 

@@ -17,7 +17,7 @@ from curvote.ledger.book import open_existing
 from curvote.ledger.journal import Journal
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import evidence, ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run.history import run_state
 from curvote.pipeline.store import artifacts, locations, records
 
@@ -146,7 +146,7 @@ def check_ledger(project: Project) -> Iterator[Finding]:
     """Check the ledger against store, second copy and run records."""
     if not project.ledger.exists() and not evidence.find_traces(project):
         return
-    problems = shorten_list(ledger_report.ledger_problems(project))
+    problems = shorten_list(evidence.ledger_problems(project))
     sound = "knows all that was released"
     yield Finding.of("ledger", problems, RESTORE_REMEDY, sound)
 

@@ -15,7 +15,7 @@ import pytest
 from curvote.chain.stage import CLIENT_BLOCK
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release.ledger_report import ledger_problems
+from curvote.pipeline.release.evidence import ledger_problems
 from curvote.pipeline.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child

@@ -18,7 +18,7 @@ from curvote.cli.commands.ledger import app
 from curvote.ledger import places
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release.ledger_report import ledger_problems
+from curvote.pipeline.release.evidence import ledger_problems
 from tests.ledgers import filled, says
 
 SHA = hashlib.sha256

@@ -22,7 +22,7 @@ from curvote.ledger.schema import LEDGER
 from curvote.messages.message import parse_message
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import VERSION
-from curvote.pipeline.release import evidence, ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run import audit_tasks
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import (
@@ -73,7 +73,7 @@ def test_the_ledger_goes_on_with_what_was_spent(old: Project) -> None:
         (population,) = {entry.population for entry in ledger.entries()}
         assert set(ledger.spent(population).epsilon) == {4.0}
         assert not ledger.problems()
-    assert not ledger_report.ledger_problems(old)
+    assert not evidence.ledger_problems(old)
     kept_before(old.ledger, LEDGER, before)
 
 
@@ -171,7 +171,7 @@ def test_a_clients_own_files_go_on(old: Project) -> None:
 def test_the_copy_of_releases_and_the_digest_key_are_read(old: Project) -> None:
     """Where there were any yet."""
     copy = old.state / "releases.jsonl"
-    assert len(evidence.copy_lines(old)) == (4 if copy.exists() else 0)
+    assert len(evidence.copies(old).second.lines()) == (4 if copy.exists() else 0)
     if old.digest_key.exists():
         from curvote.pipeline.config.source import keyed_digest
 

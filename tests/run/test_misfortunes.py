@@ -14,7 +14,7 @@ from curvote.ledger import chain
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run import execution
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
@@ -46,7 +46,7 @@ def test_a_release_killed_before_the_clock_jumped_is_settled(
     entries = production.ledger_entries(project)
     assert {entry.state for entry in entries} == {"confirmed"}
     assert len(entries) == len(production.releases(made))
-    assert not ledger_report.ledger_problems(project)
+    assert not evidence.ledger_problems(project)
 
 
 def test_a_raw_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

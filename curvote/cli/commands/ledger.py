@@ -166,12 +166,12 @@ def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
 
     A ledger named by --ledger is checked alone; so is your own, outside of a project.
     """
-    from curvote.pipeline.release import ledger_report
+    from curvote.pipeline.release.evidence import ledger_problems
 
     ledger = _ledger_path(project, ledger)
     with _open_ledger(project, ledger) or nullcontext() as book:
         if ledger is None:
-            problems = ledger_report.ledger_problems(find_project(project))
+            problems = ledger_problems(find_project(project))
         else:
             problems = book.problems() if book else []
         releases, clients = book.count_releases() if book else (0, 0)
@@ -199,15 +199,15 @@ def export(
 ) -> None:
     """Write one row for each client and release."""
     from curvote.base import validate
-    from curvote.pipeline.release import ledger_report
+    from curvote.ledger import export
 
     ending = out.suffix.removeprefix(".") if out else ""
-    kind = kind or (ending if ending in ledger_report.WRITERS else "csv")
-    validate.one_of(ledger_report.WRITERS, format=kind)
+    kind = kind or (ending if ending in export.WRITERS else "csv")
+    validate.one_of(export.WRITERS, format=kind)
     if kind == "parquet" and out is None:
         raise UserError("--format parquet needs --out: a terminal cannot show it.")
     with _open_ledger(project, ledger) or nullcontext() as book:
-        ledger_report.export_ledger(book, kind, out)
+        export.export_ledger(book, kind, out)
 
 
 class _RaiseCap(RespelledCommand):

@@ -1,8 +1,4 @@
-"""Evidence of releases outside the ledger, and the populations that released.
-
-A ledger that is gone, fresh, or older than it was gives clients a budget that they have
-spent. Each release leaves traces elsewhere: the manifest of its artifact, a line of the
-append-only copy, the record of its run, and a line of each witness outside the project.
+"""Populations that release, and the traces of releases in a project's store.
 
 The first file of a kind that releases is population ``table`` or ``curves``, as its
 source is called. Another file beside it is a population of its own, called by its path.
@@ -13,7 +9,7 @@ counts too much; the other mistake would give somebody a second budget.
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from posixpath import normpath
 from typing import Any, Final
@@ -22,18 +18,27 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
-from curvote.ledger.amounts import EVERYONE_SETTING, Entry
+from curvote.ledger.amounts import Entry
 from curvote.ledger.book import Ledger, open_existing
-from curvote.ledger.journal import Journal, JournalLine
-from curvote.ledger.queries import LedgerReader
+from curvote.ledger.traces import (
+    Copies,
+    Trace,
+    foreign_releases,
+    missing_releases,
+    refuse_unknown_releases,
+)
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.config.yaml_document import load_document
-from curvote.pipeline.plan.step import Population
+from curvote.pipeline.plan.step import Population, file_digest
 from curvote.pipeline.store import records
-from curvote.pipeline.store.artifacts import read_manifest
-from curvote.pipeline.store.locations import artifact_exists, server_store
+from curvote.pipeline.store.artifacts import MANIFEST, read_manifest
+from curvote.pipeline.store.locations import (
+    artifact_exists,
+    resolve_location,
+    server_store,
+)
 
 
 def with_population(
@@ -217,80 +222,9 @@ def _renamed_message(name: str, before: str, population: str) -> str:
     )
 
 
-_USED_WITNESS: Final = "witness "  # name of a setting: a witness that was written once
-
-
-def copy_path(project: Project) -> Path:
-    """Return the path of the second copy."""
-    return project.state / "releases.jsonl"
-
-
-def copy_lines(project: Project) -> list[JournalLine]:
-    """Return the readable lines of the second copy, oldest first."""
-    return _second_copy(project).lines()
-
-
-def _second_copy(project: Project) -> Journal:
-    return Journal(copy_path(project), "the second copy of what was released")
-
-
-def update_copies(project: Project, ledger: Ledger, named: Iterable[str] = ()) -> int:
-    """Append the ledger's news to the second copy and to the witnesses.
-
-    Returns how many lines were new to the copy. They are durable on return. A file that
-    cannot be written, or a witness that was written once and is gone: UserError.
-    """
-    copy_path(project).parent.mkdir(parents=True, exist_ok=True)
-    added = _second_copy(project).catch_up(ledger)
-    for witness in open_witnesses(project, named):
-        refuse_missing_witness(witness, ledger)
-        witness.catch_up(ledger)
-        ledger.store_setting(f"{_USED_WITNESS}{witness.path}", "used")
-    return added
-
-
-def complete_copies(project: Project, ledger: Ledger, named: Iterable[str]) -> None:
-    """Complete all copies; report a second copy that is written again."""
-    path = copy_path(project)
-    missing = not path.exists()
-    if update_copies(project, ledger, named) and missing:
-        words = "was not there: it was written again from the ledger"
-        print(f"curvote: {path} {words}.", file=sys.stderr)
-
-
-def refuse_missing_witness(witness: Journal, ledger: LedgerReader | None) -> None:
-    """Refuse to start a missing witness again that was used before: UserError."""
-    used = ledger and ledger.setting(f"{_USED_WITNESS}{witness.path}") is not None
-    if used and not witness.exists():
-        raise UserError(
-            f"{witness.path}, {witness.description}, is gone. Bring it back (is its"
-            " disk mounted?); if it is lost, name another file under `ledger: {witness:"
-            " ...}`: the ledger writes all that it knows into it. Nothing is released"
-            " before."
-        )
-
-
-def open_witnesses(project: Project, named: Iterable[str]) -> list[Journal]:
-    """Return the witnesses of these paths; inside the project: UserError.
-
-    A relative path begins at the project's folder.
-    """
-    root, paths = project.root.resolve(), list[Path]()
-    for name in named:
-        try:
-            path = (root / Path(name).expanduser()).resolve()
-        except (RuntimeError, ValueError):  # a user who is not there, a loop of links
-            message = f"the witness {name!r} is no path of a file."
-            raise UserError(message, where=("ledger", "witness")) from None
-        if path.is_relative_to(root):
-            raise UserError(
-                f"the witness {name} lies inside the project {root}: a backup that is"
-                " put back would take it back, too. Name a file elsewhere, on another"
-                " disk or machine if there is one.",
-                where=("ledger", "witness"),
-            )
-        paths.append(path)
-    return [Journal(path) for path in dict.fromkeys(paths)]
+def copies(project: Project, named: Iterable[str] = ()) -> Copies:
+    """Return the copies of a project's ledger, with the witnesses of these paths."""
+    return Copies(project.root, project.state / "releases.jsonl", tuple(named))
 
 
 class ProjectAccounts:
@@ -348,109 +282,17 @@ def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-RESTORE_HINT = (
-    "Clients have spent what this ledger does not know, so nothing is released. Put the"
-    " newest ledger back, or run `curvote ledger restore FILE` with any backup of it"
-    " (an older one in place: that file): what it lacks is entered as spent"
-)
-FOREIGN_LEDGER_HINT = (
-    "If these are the same people, `curvote ledger restore FILE` with that ledger's"
-    " latest backup; if they are others, give this project another witness"
-)
-Manifests = list[tuple[Path, dict[str, Any] | None]]
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A trace of a release: its place, and the head of the ledger's chain then.
-
-    ``published`` says that the release left; else it was reserved at least. ``line`` is
-    what an append-only file says of it; a witness also names the ``ledger``.
-    """
-
-    where: str
-    release: object
-    head: str | None = None
-    published: bool = True
-    line: JournalLine | None = None
-    ledger: str | None = None
-
-
 def refuse_incomplete_ledger(
-    project: Project, witnesses: Iterable[str] = (), populations: Container[str] = ()
+    project: Project, named: Iterable[str] = (), populations: Container[str] = ()
 ) -> None:
     """Refuse a ledger file that does not know all releases (UserError)."""
-    evidence = find_traces(project, witnesses)
+    traces = find_traces(project, named)
     with open_existing(project.ledger) or nullcontext() as ledger:
-        for witness in open_witnesses(project, witnesses):
-            refuse_missing_witness(witness, ledger)
-        refuse_unknown_releases(project, evidence, ledger, populations)
+        copies(project, named).refuse_missing_witnesses(ledger)
+        refuse_unknown_releases(project.ledger, traces, ledger, populations)
 
 
-def refuse_unknown_releases(
-    project: Project,
-    evidence: Sequence[Trace],
-    ledger: Ledger | None,
-    populations: Container[str] = (),
-) -> None:
-    """Refuse an open ledger, or none, that lacks a release with a trace.
-
-    A witness may tell of other ledgers, too: they matter for these ``populations``.
-    """
-    problems = list(missing_releases(evidence, ledger))
-    missing_note = "" if ledger else f"{project.ledger} is gone. "
-    if problems:
-        raise UserError(f"{missing_note}{_first_problem(problems)}. {RESTORE_HINT}.")
-    problems = list(foreign_releases(evidence, ledger, populations))
-    if problems:
-        raise UserError(
-            f"{missing_note}{_first_problem(problems)}. {FOREIGN_LEDGER_HINT}. Nothing"
-            " is released."
-        )
-
-
-def _first_problem(problems: Sequence[str]) -> str:
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{problems[0]}{more}"
-
-
-def foreign_releases(
-    traces: Sequence[Trace], ledger: Ledger | None, populations: Container[str]
-) -> Iterator[str]:
-    """Yield a line for each release of these populations in another ledger."""
-    origin = ledger.origin() if ledger else ""
-    reported: set[object] = set()
-    for trace in (t for t in traces if _is_foreign(t, origin)):
-        population = (trace.line or {}).get("population")
-        restored = ledger and ledger.knows(str(trace.head))
-        if population in populations and not restored and trace.release not in reported:
-            reported.add(trace.release)
-            yield (
-                f"{trace.where}: release {trace.release} of population {population!r}"
-                " is in another ledger"
-            )
-
-
-def missing_releases(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator[str]:
-    """Yield a line for each release that a ledger should know and does not.
-
-    The traces come first: what is released while we look is then no surprise. A release
-    that several of them tell of is named once.
-    """
-    entries = {e.release: e for e in ledger.entries()} if ledger else {}
-    origin = ledger.origin() if ledger else ""
-    reported: set[object] = set()
-    for trace in traces:
-        foreign = _is_foreign(trace, origin)
-        problem = None if foreign else _trace_problem(trace, ledger, entries)
-        if problem and trace.release not in reported:
-            reported.add(trace.release)
-            yield f"{trace.where}: {problem}"
-
-
-def _is_foreign(trace: Trace, origin: str) -> bool:
-    """Return whether a trace tells of another ledger than that of ``origin``."""
-    return trace.ledger is not None and trace.ledger != origin
+Manifests = list[tuple[Path, dict[str, Any] | None]]
 
 
 def artifact_manifests(project: Project) -> Manifests:
@@ -466,7 +308,7 @@ def artifact_manifests(project: Project) -> Manifests:
     return [(folder, read_manifest(folder)) for folder in published]
 
 
-def find_traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
+def find_traces(project: Project, named: Iterable[str] = ()) -> list[Trace]:
     """Return all traces: of manifests, the copy, run records and witnesses."""
     traces = []
     for folder, manifest in artifact_manifests(project):
@@ -474,39 +316,49 @@ def find_traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
             about = manifest["release"] if isinstance(manifest["release"], dict) else {}
             where = str(folder.relative_to(project.root))
             traces.append(Trace(where, about.get("id"), about.get("head")))
-    where = str(copy_path(project).relative_to(project.root))
-    for line in copy_lines(project):
-        about_line = line["release"], line["head"]
-        traces.append(Trace(where, *about_line, published=False, line=line))
+    traces += copies(project).traces()
     for protocol, stage, release, run in records.released_steps(project):
         stages = find_system(protocol).production if protocol in SYSTEMS else ()
         if any(stage == s.name and s.message for s in stages):
             traces.append(Trace(f"the record of run {run}", release))
-    for witness in open_witnesses(project, witnesses):
-        for line in witness.lines():
-            where, about_line = str(witness.path), (line["release"], line["head"])
-            ledger = str(line.get("ledger"))
-            trace = Trace(where, *about_line, published=False, line=line, ledger=ledger)
-            traces.append(trace)
-    return traces
+    return [*traces, *copies(project, named).witness_traces()]
 
 
-def _trace_problem(
-    trace: Trace, ledger: Ledger | None, entries: Mapping[str, Entry]
-) -> str | None:
-    """Return what a trace shows to be wrong with the ledger, or None."""
-    name = trace.release
-    if not isinstance(name, str):
-        return "a release without an id"
-    if name not in entries:
-        if ledger and (
-            ledger.setting(f"{EVERYONE_SETTING}{name}") is not None
-            or (not trace.published and ledger.accepted_head(str(trace.head)))
-        ):
-            return None  # a restored ledger accounts for it
-        return f"release {name} is not in the ledger"
-    if trace.head is not None and not (ledger and ledger.knows(trace.head)):
-        return f"release {name}: the ledger is older than that, or another one"
-    if trace.published and not entries[name].counts:
-        return f"release {name} is there, but {entries[name].state} in the ledger"
-    return None
+def ledger_problems(project: Project) -> list[str]:
+    """Return the problems of the project's ledger and store, a line each.
+
+    Beyond `Ledger.problems`: the ledger knows all that manifests, the append-only copy
+    and run records tell of (`missing_releases`: a run refuses to release
+    otherwise), what a confirmed release published is where it was put, with the
+    manifest that was confirmed (SHA-256), and every manifest can be read.
+    """
+    # The store first: a release that is recorded while we look comes too late for it.
+    accounts = ProjectAccounts(project)
+    torn = [
+        f"{folder.relative_to(project.root)}: no readable manifest, so nobody knows"
+        " what it released"
+        for folder, manifest in artifact_manifests(project)
+        if manifest is None
+    ]
+    traces = find_traces(project, accounts.witnesses)
+    populations = accounts.populations
+    ledger = open_existing(project.ledger)
+    if ledger is None:
+        foreign = foreign_releases(traces, None, populations)
+        return [*torn, *missing_releases(traces, None), *foreign]
+    with ledger:
+        entries = ledger.entries()
+        problems = [*ledger.problems(), *missing_releases(traces, ledger)]
+        problems += foreign_releases(traces, ledger, populations)
+    for entry in entries:
+        if entry.place is None:  # not confirmed
+            continue
+        manifest_path = resolve_location(project, entry.place) / MANIFEST
+        if not manifest_path.is_file():
+            problems.append(f"release {entry.release}: {entry.place} is missing")
+        elif file_digest(manifest_path) != entry.digest:
+            changed = (
+                f"release {entry.release}: {entry.place} is not what was confirmed"
+            )
+            problems.append(changed)
+    return [*problems, *torn]

@@ -115,7 +115,7 @@ def check_before_release(
         if ledger is None:
             return
         if writing:
-            evidence.complete_copies(project, ledger, witnesses)
+            evidence.copies(project, witnesses).complete(ledger)
         pipeline = configured.pipeline
         if pipeline.ledger:
             cap = Budget(**pipeline.ledger.per_client.model_dump())
@@ -404,7 +404,7 @@ def release_step(
         try:
             _reserve_release(ledger, project, step)
             # Before anything is drawn.
-            evidence.update_copies(project, ledger, witnesses)
+            evidence.copies(project, witnesses).update(ledger)
             artifact = commit(_with_chain_head(compute(), ledger), target)
         except BaseException:
             _cancel_reservation(ledger, step.key, target, temporary)
@@ -443,11 +443,11 @@ def _copies_updated(
     project: Project, ledger: Ledger, witnesses: Sequence[str]
 ) -> Iterator[None]:
     """Update all copies before and after; one that is not writable stops it."""
-    evidence.update_copies(project, ledger, witnesses)
+    evidence.copies(project, witnesses).update(ledger)
     try:
         yield
     finally:
-        evidence.update_copies(project, ledger, witnesses)
+        evidence.copies(project, witnesses).update(ledger)
 
 
 def _with_chain_head(folder: Path, ledger: Ledger) -> Path:

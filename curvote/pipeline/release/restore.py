@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,14 @@ from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
 from curvote.ledger import book
 from curvote.ledger.amounts import CANCELLED, RESERVED, Amount, ReleaseFacts
+from curvote.ledger.traces import Trace, ledger_traces, missing_releases
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import Population, ReleaseState, Step, find_people
 from curvote.pipeline.release import evidence, production
-from curvote.pipeline.release.evidence import ProjectAccounts, Trace
+from curvote.pipeline.release.evidence import ProjectAccounts
 from curvote.pipeline.release.production import hold_ledger
 from curvote.pipeline.store import records
 
@@ -233,7 +234,7 @@ def restore_ledger(project: Project, file: Path) -> RestoreResult:
         book.merge_journal(draft)
         aside = _replace_ledger(draft, project.ledger)
     with hold_ledger(project), book.Ledger(project.ledger) as ledger:
-        evidence.update_copies(project, ledger, accounts.witnesses)
+        evidence.copies(project, accounts.witnesses).update(ledger)
     return RestoreResult(entered, aside)
 
 
@@ -246,9 +247,10 @@ def _collect_evidence(
     """
     witnesses = accounts.witnesses
     with _present_ledger(project) as present, book.Ledger(draft) as copy:
+        where = str(project.ledger.relative_to(project.root))
         all_traces = [
             *evidence.find_traces(project, witnesses),
-            *_ledger_traces(project, present),
+            *ledger_traces(where, present),
         ]
         origin, populations = copy.origin(), accounts.populations
         project_traces = [
@@ -258,8 +260,7 @@ def _collect_evidence(
             or (trace.line and trace.line.get("population") in populations)
         ]
         _refuse_foreign_backup(file, project_traces, copy, accounts)
-        for witness in evidence.open_witnesses(project, witnesses):
-            evidence.refuse_missing_witness(witness, copy)
+        evidence.copies(project, witnesses).refuse_missing_witnesses(copy)
         same = present and present.origin() == copy.origin()
         caps = present.caps() if present and same else {}
         lost = tuple(lost_releases(project, project_traces, copy, present))
@@ -278,17 +279,6 @@ def _present_ledger(project: Project) -> Iterator[book.Ledger | None]:
     finally:
         if ledger:
             ledger.close()
-
-
-def _ledger_traces(project: Project, present: book.Ledger | None) -> Iterator[Trace]:
-    """Yield a trace for each movement of the ledger in place."""
-    if present is None:
-        return
-    where, origin = str(project.ledger.relative_to(project.root)), present.origin()
-    for move in present.movements():
-        line = asdict(move) | {"ledger": origin}
-        about = (move.release, move.head)
-        yield Trace(where, *about, published=False, line=line, ledger=origin)
 
 
 def _refuse_foreign_backup(
@@ -345,7 +335,7 @@ def _enter_evidence(
         for head in {trace.head for trace in traces if trace.head}:
             copy.accept_head(head)
     with book.Ledger(draft) as copy:
-        unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
+        unknown = [*missing_releases(traces, copy), *copy.problems()]
     if unknown:
         raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
 

@@ -11,7 +11,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger, back_up_ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, restore
+from curvote.pipeline.release import evidence, restore
 from curvote.pipeline.release import production as session
 from tests import plain, production
 from tests.witnessed import refused, run, witnessed
@@ -46,7 +46,7 @@ def test_two_copies_that_release_at_once_draw_once(
     for file in (project.ledger, tmp_path / "backup.sqlite"):
         restore.restore_ledger(project, file)
         assert spent(project) == spent(other)
-        assert ledger_report.ledger_problems(project) == []
+        assert evidence.ledger_problems(project) == []
 
 
 def spent(project: Project) -> dict[str, float]:

@@ -13,9 +13,10 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger
+from curvote.ledger.traces import Copies
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import evidence, ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run.planner import make_plan
 from curvote.pipeline.store import records
 from tests import production
@@ -42,7 +43,7 @@ def _but_the_copy(project: Project) -> None:
 
 def _but_the_records(project: Project) -> None:
     _ledger_and_releases(project)
-    evidence.copy_path(project).unlink()
+    evidence.copies(project).path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_a_ledger_deleted_with_its_releases_is_still_missed(
     assert "is gone" in said
     assert told_by in said
     assert "Put the newest ledger back" in said
-    lines = ledger_report.ledger_problems(town)
+    lines = evidence.ledger_problems(town)
     assert len(lines) == 2
     assert all(told_by in line and "is not in the ledger" in line for line in lines)
 
@@ -83,7 +84,7 @@ def test_an_older_ledger_is_found_by_each_trace_alone(
             for stage in ("privatize", "evaluate"):
                 shutil.rmtree(project.artifacts / stage)
         if kept != "releases.jsonl":
-            evidence.copy_path(project).unlink()
+            evidence.copies(project).path.unlink()
         if kept != "runs":
             records.records_path(project).unlink()
         assert "Put the newest ledger back" in refused(project)
@@ -94,7 +95,7 @@ def test_the_copy_alone_is_written_again_aloud(
     town: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the ledger, line for line; a plan writes nothing."""
-    path = evidence.copy_path(town)
+    path = evidence.copies(town).path
     before = path.read_bytes()
     path.unlink()
     make_plan(town, PipelinesFile(town).configure_pipeline(NAME))
@@ -108,7 +109,7 @@ def test_the_copy_alone_is_written_again_aloud(
 
 def test_the_copy_says_what_the_ledger_does_and_names_nobody(town: Project) -> None:
     """A line a reservation and settlement, for the owner's eyes; no id, no digest."""
-    path = evidence.copy_path(town)
+    path = evidence.copies(town).path
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["state"] for line in lines] == ["reserved", "confirmed"] * 2
     assert [line["clients"] for line in lines] == [60, 60, 80, 80]
@@ -128,17 +129,17 @@ def test_the_copy_says_what_the_ledger_does_and_names_nobody(town: Project) -> N
 
 def test_a_torn_or_missing_line_heals(town: Project) -> None:
     """A kill between the ledger and the copy blocks nobody and loses nothing."""
-    path = evidence.copy_path(town)
+    path = evidence.copies(town).path
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
     for left in (b"".join(lines[:-1]), whole[:-40], b"".join(lines[:1])):
         path.write_bytes(left)
-        assert ledger_report.ledger_problems(town) == []
+        assert evidence.ledger_problems(town) == []
         with Ledger(town.ledger) as ledger:
-            evidence.update_copies(town, ledger)
-            evidence.update_copies(town, ledger)
+            evidence.copies(town).update(ledger)
+            evidence.copies(town).update(ledger)
         assert path.read_bytes().startswith(left)
-        assert {line["head"] for line in evidence.copy_lines(town)} == {
+        assert {line["head"] for line in evidence.copies(town).second.lines()} == {
             json.loads(line)["head"] for line in lines
         }
     run(town)
@@ -151,8 +152,8 @@ def test_a_run_record_of_a_study_tells_of_no_release(town: Project) -> None:
     for record in runs:
         records.save_record(town, _as_study(record))
     _ledger_and_releases(town)
-    evidence.copy_path(town).unlink()
-    assert ledger_report.ledger_problems(town) == []
+    evidence.copies(town).path.unlink()
+    assert evidence.ledger_problems(town) == []
 
 
 def _as_study(record: records.RunRecord) -> records.RunRecord:
@@ -161,7 +162,7 @@ def _as_study(record: records.RunRecord) -> records.RunRecord:
 
 def test_without_its_second_copy_nothing_is_released(town: Project) -> None:
     """What cannot be written down twice is not reserved; the message names the file."""
-    path = evidence.copy_path(town)
+    path = evidence.copies(town).path
     path.unlink()
     path.mkdir()
     with pytest.raises(UserError, match=r"releases\.jsonl, the second copy"):
@@ -175,23 +176,23 @@ def test_a_kill_beside_the_copy_heals(
 ) -> None:
     """Before or after each of its writes: the next run goes on, the copy is whole."""
     project = production.write(tmp_path)
-    write_copy, calls = evidence.update_copies, iter(range(1, 100))
+    write_copies, calls = Copies.update, iter(range(1, 100))
 
     def dies(*given: Any) -> int:
         now = next(calls) == call
         if now and not after:
             os._exit(9)
-        done = write_copy(*given)
+        done = write_copies(*given)
         if now:
             os._exit(9)
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(evidence, "update_copies", dies)
+        patch.setattr(Copies, "update", dies)
         os.waitpid(in_child(lambda: production.run(project)), 0)
     production.run(project)
     assert len(production.confirmed(project)) == 2
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
     with Ledger(project.ledger) as ledger:
         heads = [movement.head for movement in ledger.movements()]
-    assert [line["head"] for line in evidence.copy_lines(project)] == heads
+    assert [line["head"] for line in evidence.copies(project).second.lines()] == heads

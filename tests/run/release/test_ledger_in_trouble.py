@@ -16,7 +16,7 @@ from curvote.base.errors import UserError
 from curvote.ledger import chain, journal
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, restore
+from curvote.pipeline.release import evidence, restore
 from curvote.pipeline.release import production as session
 from curvote.pipeline.store.artifacts import Artifact
 from tests import production
@@ -37,7 +37,7 @@ def completes(project: Project) -> None:
     production.run(project)
     assert len(production.confirmed(project)) == 2
     assert len(production.ledger_entries(project)) == 2
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
 
 
 def test_a_ledger_that_is_locked_for_long_is_waited_for_then_named(
@@ -155,7 +155,7 @@ def test_a_kill_while_a_backup_takes_its_place_is_mended_by_the_same_command(
         child = in_child(partial(_dying, monkeypatch, where, step, project, backup))
         os.waitpid(child, 0)
     restore.restore_ledger(project, backup)
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
     made = production.run(project)
     assert not made.steps_to_run()
 

@@ -19,7 +19,7 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import expand as chain
-from curvote.pipeline.release import ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.release import production as session
 from curvote.pipeline.run.planner import Selection, make_plan
 from curvote.pipeline.store.artifacts import artifact
@@ -204,7 +204,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
     made = production.run(project)
     assert before.items() <= production.bytes_of(project, made).items()
     assert len(production.confirmed(project)) == 2
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
 
 
 def test_another_split_cannot_overspend(real: Project) -> None:

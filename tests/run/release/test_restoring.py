@@ -18,7 +18,7 @@ from curvote.cli.commands.ledger import app
 from curvote.ledger import book
 from curvote.ledger.book import Ledger, back_up_ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import evidence, ledger_report, restore
+from curvote.pipeline.release import evidence, restore
 from curvote.pipeline.release import production as session
 from tests import plain, production
 from tests.ledgers import filled, says
@@ -91,7 +91,7 @@ def test_what_a_backup_lacks_is_spent_by_exactly_its_clients(
     assert result.stdout.count("spent by ") == 2
     assert "60 clients of population simulated" in result.stdout
     assert spent(project) == before
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
     run(project, "one")
     made = run(project, "three")
     assert not made.blocked_steps()
@@ -112,7 +112,7 @@ def test_the_ledger_in_place_is_set_aside_and_not_forgotten(
     lose_traces = (project.state / "runs", project.artifacts, project.clients)
     for folder in lose_traces:
         shutil.rmtree(folder, ignore_errors=True)
-    evidence.copy_path(project).unlink()
+    evidence.copies(project).path.unlink()
     file.with_name("witness.jsonl").unlink()
     with pytest.raises(UserError, match="is gone"):
         restore.restore_ledger(project, file)
@@ -151,7 +151,7 @@ def test_a_deleted_pipeline_costs_everybody_and_who_comes_later(
     later = set(spent(project)) - set(before)
     assert len(later) == 20
     assert {spent(project)[client] for client in later} == {3 + 3 + 1}
-    assert ledger_report.ledger_problems(project) == []
+    assert evidence.ledger_problems(project) == []
     before = spent(project)
     for forget in (lambda *_: None, lose_ledger):  # the same backup once more
         forget(project, file)
@@ -172,7 +172,7 @@ def test_with_manifests_alone_everybody_has_spent_all(
     without_pipeline(project)
     lose_sight(project, file)
     shutil.rmtree(project.clients)
-    evidence.copy_path(project).unlink()
+    evidence.copies(project).path.unlink()
     done = restore.restore_ledger(project, file)
     assert [one.population for one in done.entered] == [None, None]
     assert min(spent(project).values()) == 4 + 40 + 40

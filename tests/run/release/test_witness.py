@@ -14,7 +14,7 @@ from curvote.cli import doctor
 from curvote.ledger.book import Ledger
 from curvote.ledger.journal import Journal
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report
+from curvote.pipeline.release import evidence
 from tests import plain
 from tests.production import REAL
 from tests.witnessed import TWO, WIDE, back, refused, run, witnessed
@@ -55,7 +55,7 @@ def test_a_whole_folder_put_back_is_recognised(
     said = refused(project, "one", "two", "three")
     assert all("witness.jsonl: release" in words for words in said)
     assert all("`curvote ledger restore FILE`" in words for words in said)
-    assert any("witness" in line for line in ledger_report.ledger_problems(project))
+    assert any("witness" in line for line in evidence.ledger_problems(project))
     project.state.mkdir(parents=True, exist_ok=True)
     if since == "nothing":
         with Ledger(project.ledger):

@@ -9,7 +9,7 @@ import pytest
 
 from curvote.flows.serving.retention import collect_garbage
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report
+from curvote.pipeline.release import evidence
 from curvote.pipeline.store import artifacts
 from curvote.pipeline.store.artifacts import all_folders, artifact
 from curvote.pipeline.store.garbage import RetentionLimits
@@ -38,7 +38,7 @@ def test_raw_tables_are_moved_and_nothing_is_made_again(
     assert "moved 2 artifacts with raw tables" in capsys.readouterr().err
     assert {step.action for step in made.steps} == {"reuse"}
     assert production.confirmed(earlier) == before
-    assert ledger_report.ledger_problems(earlier) == []
+    assert evidence.ledger_problems(earlier) == []
     paths = [earlier.clients, *earlier.clients.rglob("*")]
     modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in paths}
     assert modes == {(True, 0o700), (False, 0o600)}

@@ -18,7 +18,7 @@ from curvote.flows.serving.retention import collect_garbage
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence
-from curvote.pipeline.release.ledger_report import ledger_problems
+from curvote.pipeline.release.evidence import ledger_problems
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.history import project_status
 from curvote.pipeline.store import locations

@@ -1,4 +1,4 @@
-"""Ledger reports: consistency with the store, and export as a table."""
+"""Export of a ledger as a table."""
 
 import json
 import os
@@ -13,54 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from curvote.base.errors import UserError
-from curvote.ledger.book import Ledger, open_existing
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.step import file_digest
-from curvote.pipeline.release import evidence
-from curvote.pipeline.release.evidence import ProjectAccounts
-from curvote.pipeline.store.artifacts import MANIFEST
-from curvote.pipeline.store.locations import resolve_location
-
-
-def ledger_problems(project: Project) -> list[str]:
-    """Return the problems of the project's ledger and store, a line each.
-
-    Beyond `Ledger.problems`: the ledger knows all that manifests, the append-only copy
-    and run records tell of (`evidence.missing_releases`: a run refuses to release
-    otherwise), what a confirmed release published is where it was put, with the
-    manifest that was confirmed (SHA-256), and every manifest can be read.
-    """
-    # The store first: a release that is recorded while we look comes too late for it.
-    accounts = ProjectAccounts(project)
-    torn = [
-        f"{folder.relative_to(project.root)}: no readable manifest, so nobody knows"
-        " what it released"
-        for folder, manifest in evidence.artifact_manifests(project)
-        if manifest is None
-    ]
-    traces = evidence.find_traces(project, accounts.witnesses)
-    populations = accounts.populations
-    ledger = open_existing(project.ledger)
-    if ledger is None:
-        foreign = evidence.foreign_releases(traces, None, populations)
-        return [*torn, *evidence.missing_releases(traces, None), *foreign]
-    with ledger:
-        entries = ledger.entries()
-        problems = [*ledger.problems(), *evidence.missing_releases(traces, ledger)]
-        problems += evidence.foreign_releases(traces, ledger, populations)
-    for entry in entries:
-        if entry.place is None:  # not confirmed
-            continue
-        manifest_path = resolve_location(project, entry.place) / MANIFEST
-        if not manifest_path.is_file():
-            problems.append(f"release {entry.release}: {entry.place} is missing")
-        elif file_digest(manifest_path) != entry.digest:
-            changed = (
-                f"release {entry.release}: {entry.place} is not what was confirmed"
-            )
-            problems.append(changed)
-    return [*problems, *torn]
-
+from curvote.ledger.book import Ledger
 
 SCHEMA: Final = pa.schema(
     [
