@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -108,8 +109,18 @@ def open_project(start: Path | None, *, starter: bool = False) -> Project:
     return project
 
 
+def require_package(name: str) -> None:
+    """Raise ModuleNotFoundError for a package that is not installed; import nothing."""
+    if find_spec(name) is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def open_store(start: Path | None, *, starter: bool = False) -> Project:
-    """Return the project as `open_project`, with raw artifacts where they belong."""
+    """Return the project as `open_project`, with raw artifacts where they belong.
+
+    ModuleNotFoundError, before anything else: the extra `pipeline` is not installed.
+    """
+    require_package("pyarrow")
     from curvote.pipeline.store.artifacts import migrate_raw_artifacts
 
     project = open_project(start, starter=starter)

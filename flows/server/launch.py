@@ -133,21 +133,26 @@ class ServerLaunch:
             f"{_VACUUM}_RETENTION_PERIOD": str(seconds),
         }
 
-    def known_cause(self) -> str | None:
+    @property
+    def project(self) -> Project:
+        """The project whose server it is."""
+        return Project(self.home.parents[2])
+
+    def database_problem(self) -> str | None:
         """Return what keeps any server from its database; None: nothing known."""
-        cause = stop_cause(Project(self.home.parents[2]))
-        return str(cause).rstrip(".") if cause else None
+        problem = PREFECT.problem(self.project)
+        return problem and "; ".join(PREFECT.problem_and_remedy(self.project, problem))
 
     def end_reason(self) -> str:
         """Return in a line why the server ended, and the remedy."""
-        if cause := self.known_cause():
-            return cause
+        if cause := stop_cause(self.project):
+            return str(cause).rstrip(".")
         lines: list[str] = []
         with contextlib.suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - _MAX_TAIL))
             text = file.read().decode(errors="replace")
             lines = text.rpartition(_START_MARK)[2].splitlines()
-        if known_there := PREFECT.server_problem(Project(self.home.parents[2]), lines):
+        if known_there := PREFECT.server_problem(self.project, lines):
             return known_there
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"{self.log} ends: {last[:200]}" if last else f"{self.log} says no more"

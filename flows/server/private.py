@@ -140,7 +140,7 @@ class PrefectServer:
         """
         child, end = self._child, time.monotonic() + START_TIMEOUT
         # Said at once: the server itself falls over its database seconds later.
-        cause = self.launch.known_cause() if child else None
+        cause = self.launch.database_problem() if child else None
         answers = child is None and is_healthy(self.url, START_TIMEOUT)
         while child and not (cause or child.end_reason()) and time.monotonic() < end:
             if answers := is_healthy(self.url, 2.0):

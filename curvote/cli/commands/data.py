@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curvote.base.errors import Problem, UserError
-from curvote.cli.terminal import Json, ProjectOption, print_json
+from curvote.cli.terminal import Json, ProjectOption, print_json, require_package
 from curvote.data.registry import DATASETS
 from curvote.pipeline.config.project import find_project
 
@@ -117,6 +117,7 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
+    require_package("scipy")
     from curvote.data import raw_files
     from curvote.report import card
 
