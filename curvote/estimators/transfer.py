@@ -10,14 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from curvote.base import validate
+from curvote.base import entropy, validate
 from curvote.base.classes import Classes
-from curvote.base.entropy import (
-    RandomState,
-    SeededEntropy,
-    SystemEntropy,
-    seed_sequence,
-)
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.learning import estimators
@@ -167,7 +161,7 @@ class TransferKernelClassifier(
     weights: str | Mapping[str, float] = "aligned"
     decide: str = "balanced"
     bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1)
-    random_state: RandomState = None
+    random_state: entropy.RandomState = None
 
     @property
     def many(self) -> bool:
@@ -225,7 +219,7 @@ class TransferKernelClassifier(
                 raise UserError(f"server {name}: {error}") from None
         self.task_, self.reason_ = self._task_in_form(task, sizes, target)
         estimators.warn_clipped(X, ends, [feature.name for feature in task.features])
-        weights, seed = self._check_weights(), seed_sequence(self.random_state)
+        weights, seed = self._check_weights(), entropy.seed_sequence(self.random_state)
         before: dict[str, Budget] = getattr(self, "spent_", {})
         added = {name: before[name] + spends[name] for name in before.keys() & spends}
         self.spent_ = before | spends | added
@@ -233,7 +227,9 @@ class TransferKernelClassifier(
         labels = np.array(self.task_.classes)[codes]
         self.sent_ = []
         for name in self.task_.servers:
-            noise = SystemEntropy() if seed is None else SeededEntropy(seed)
+            noise = (
+                entropy.SystemEntropy() if seed is None else entropy.SeededEntropy(seed)
+            )
             rows = servers == name
             self.sent_.append(release(self.task_, name, X[rows], labels[rows], noise))
         self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)

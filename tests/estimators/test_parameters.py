@@ -32,7 +32,7 @@ CURVES = {
     "n_basis": [*COUNT, 3, 50],
     "order": COUNT,
     "grid": ["abc", [[1, 2]], [0, NAN] * 10, np.linspace(1, 0, 20)],
-    "epsilon": NUMBER,
+    "epsilon": [*NUMBER, float("inf"), 1e-9],
     "rescale": ["tan", 3],
     "centre": ["a", NAN, [1, 2], None],
     "scale": ["a", 0, [1, 2], None],
@@ -43,7 +43,8 @@ DIRECT = CURVES | {"coordinates": NAME, "arm": NAME, "intercept": [*NUMBER, "sof
 MRMA = CURVES | {
     "judge": NAME,
     "mechanism": [*NAME, "k_rr", "gaussian"],
-    "label_share": [*SHARE, "equl"],
+    "label_share": [*SHARE, "equl", 2],
+    "rescale": ["tan", 3, "standard"],
     "learner": NAME,
     "n_learners": COUNT,
     "n_per_learner": [*COUNT, 1],
@@ -133,6 +134,13 @@ def test_a_wrong_value_is_named_and_spends_nothing(
     assert re.search(rf"\b({called})\b", text), text
     assert len(text.splitlines()) <= 5
     assert getattr(model, "spent_", None) is None
+
+
+@pytest.mark.parametrize("kind", [DirectClassifier, MRMAClassifier])
+def test_the_fourier_basis_is_odd(kind: Any, data: Any) -> None:
+    """Its size is refused, and said why."""
+    with pytest.raises(UserError, match="odd"):
+        kind(basis="fourier", n_basis=4).fit(*data)
 
 
 @pytest.mark.parametrize(("kind", "table"), [each[:2] for each in TABLES])

@@ -10,12 +10,9 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_validate
-from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import Budget, SeededEntropy, TransferKernelClassifier, UserError
-from curvote.estimators import transfer
 from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task
@@ -31,16 +28,6 @@ def data() -> Data:
     x = rng.uniform(-1, 1, (900, 2))
     label = np.where(x @ [2, 1] + rng.normal(size=900) / 2 > 0, "ill", "well")
     return x, label, rng.choice(["a", "b", "c"], p=[0.2, 0.3, 0.5], size=900)
-
-
-@pytest.mark.parametrize("form", ["auto", *FORMS, "counts"])
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
-def test_scikit_learn_finds_nothing_to_complain_about(form: str) -> None:
-    """All of its checks for a classifier that need not score well."""
-    made = TransferKernelClassifier(release=form, random_state=0)
-    results = check_estimator(made, on_fail=None, on_skip=None)
-    assert not [r["check_name"] for r in results if r["status"] == "failed"]
-    assert sum(r["status"] == "passed" for r in results) > 50
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -94,19 +81,6 @@ def test_the_order_of_rows_does_not_matter(data: Data) -> None:
     assert one.target_ == other.target_ == "a"
     assert [each.name for each in one.task_.features] == ["dose", "age"]
     assert np.array_equal(one.predict(frame), other.predict(frame))
-
-
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
-def test_public_constants_are_never_taken_from_the_data(data: Data) -> None:
-    """What lies beyond the bounds counts as lying on them; the task stays the same."""
-    x, label, server = data
-    made = TransferKernelClassifier(release="cells", bounds=(-1, [1, 0.5]))
-    made.set_params(random_state=0)
-    far = clone(made).fit(3 * x, label, server)
-    near = clone(made).fit(np.clip(3 * x, -1, [1, 0.5]), label, server)
-    assert far.task_.digest() == clone(made).fit(x, label, server).task_.digest()
-    for one, other in zip(far.sent_, near.sent_, strict=True):
-        assert np.array_equal(one.values, other.values)
 
 
 @pytest.mark.parametrize("kind", [str, int, bool, float])
@@ -170,24 +144,6 @@ def test_each_fit_draws_anew_and_adds(data: Data) -> None:
     assert not made.set_params(random_state=0).fit(x, label).private_
     assert not pickle.loads(pickle.dumps(made)).set_params(random_state=None).private_
     assert not hasattr(clone(made), "spent_")
-
-
-def test_a_failure_after_the_draw_has_counted(
-    data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever saw the releases saw them, though no classifier came of it."""
-
-    def fails(*_: object) -> None:
-        raise RuntimeError("the target is gone")
-
-    made = TransferKernelClassifier()
-    with monkeypatch.context() as patch:
-        patch.setattr(transfer, "combine", fails)
-        with pytest.raises(RuntimeError, match="gone"):
-            made.fit(*data)
-    assert made.spent_["a"].epsilon == 1
-    with pytest.raises(NotFittedError):
-        made.predict(data[0])
 
 
 @pytest.mark.parametrize(

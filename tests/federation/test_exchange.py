@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from curvote.data.public import phonemes
 from curvote.data.simulation import simulated
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
+from curvote.intake.store import URL_VARIABLE
 from curvote.messages.roles import Roles, split_roles
 from curvote.pipeline.plan import expand as chain
 from curvote.pipeline.run.results import final_model, find_artifact
 from curvote.report.page import draw_report
-from tests import plain
+from tests import plain, postgres
+from tests.envelope_service import LINES, serving
 from tests.exchange import FAR, NAME, Server, answers
 
 CELL = Cell.from_mapping({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
@@ -175,3 +178,44 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
     error = np.mean((told == "sh") != (table.labels[test] == 1))
     print(f"by envelope: {100 * error:.2f} %")
     assert error < 0.15  # ten standard deviations: one run is no mean
+
+
+WHY = postgres.missing()
+
+
+@pytest.mark.skipif(WHY is not None, reason=str(WHY))
+def test_two_rounds_through_two_services(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Published tasks are served, answers accepted at either; no file holds a round.
+
+    The run that goes on reads them from the same database.
+    """
+    few = FAR | {"clients": {"train": 30, "vote": 20}}
+    server = Server(plain.write(tmp_path / "server", **{NAME: few}))
+    with postgres.postgres() as url:
+        monkeypatch.setenv(URL_VARIABLE, url)
+        assert blocked(server) == "reports 0 of 30"
+        with serving(server.project) as one, serving(server.project) as two:
+            for asks, count in (("report", 30), ("vote", 20)):
+                document, invitations = server.published(asks)
+                task = json.loads(invitations.read_text().splitlines()[0])["task"]
+                told = one.ask("GET", f"/v1/tasks/{task}")
+                assert told.body == document.read_bytes()
+                people = some_clients(count, count)
+                sent = answers(server, asks, *people, tmp_path / asks)
+                halves = b"".join(sent[::2]), b"".join(sent[1::2])
+                for service, part in zip((one, two), halves, strict=True):
+                    lines = service.send(part, LINES).lines
+                    assert {line["status"] for line in lines} == {201}
+                if asks == "report":
+                    assert blocked(server) == "votes 0 of 20"
+        plan, _ = server.run()
+        assert not plan.blocked_steps()
+        with Intake(server.project.intake) as intake:
+            assert [r.accepted for r in intake.rounds(NAME)] == [30, 20]
+            assert all(r.closed for r in intake.rounds(NAME))
+    assert not server.project.intake.exists()
+    assert sorted(p.name for p in server.project.root.iterdir() if p.is_dir()) == [
+        "data"
+    ]

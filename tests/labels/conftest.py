@@ -9,21 +9,11 @@ import pandas as pd
 import pytest
 
 from tests.exchange import Server
-from tests.registry import (
-    ALONE,
-    Keeper,
-    N,
-    invitations,
-    people,
-    server,
-)
+from tests.registry import ALONE, Keeper, N, invitations, people, server
 
 # Networks of a test take few steps: what JAX compiles need not be fast.
 os.environ["XLA_FLAGS"] = " ".join(
-    (
-        "--xla_backend_optimization_level=0",
-        "--xla_llvm_disable_expensive_passes=true",
-    )
+    ("--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true")
 )
 
 

@@ -11,12 +11,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.messages.answer import (
-    answer_about_record,
-    check_invitation,
-    describe_answer,
-    validate_task,
-)
+from curvote.messages import answer
 from curvote.messages.message import message_of, parse_message
 from curvote.systems.labels.codes.encoders import ENCODERS
 from curvote.systems.labels.messages import Task
@@ -48,12 +43,12 @@ def bent(rng: random.Random) -> dict[str, Any]:
 def hides(task: Any) -> None:
     """Any label is told as any other, by an envelope of one length, within epsilon."""
     (invited,) = issue_record_invitations(task, ["r"], "ab" * 32)
-    check_invitation(task, invited)
+    answer.check_invitation(task, invited)
     assert message_of(task).max_privacy_loss(task) <= task.epsilon * (1 + 1e-9)
-    assert describe_answer(task, "r").isprintable()
+    assert answer.describe_answer(task, "r").isprintable()
     lengths = set()
     for place in {0, 1, len(task.classes) - 1}:
-        payload = answer_about_record(task, "r", place, SeededEntropy(place))
+        payload = answer.answer_about_record(task, "r", place, SeededEntropy(place))
         assert parse_message(task, "r", payload) == payload
         assert json.loads(json.dumps(payload)) == payload
         lengths.add(len(seal_message(invited, payload)))
@@ -65,7 +60,7 @@ def test_a_bent_task_is_refused_or_hides_every_label() -> None:
     rng, taken = random.Random(5), 0
     for _ in range(ROUNDS):
         try:
-            task = validate_task(bent(rng))
+            task = answer.validate_task(bent(rng))
         except UserError:
             continue
         taken += 1
@@ -81,7 +76,7 @@ def test_every_encoder_answers_in_one_form(
 ) -> None:
     """Up to the largest number of classes; it fits an envelope."""
     classes = [f"c{i}" for i in range(n_classes)]
-    task = validate_task(document(encoder, classes=classes, epsilon=epsilon))
+    task = answer.validate_task(document(encoder, classes=classes, epsilon=epsilon))
     hides(task)
 
 
@@ -117,6 +112,6 @@ def test_every_encoder_answers_in_one_form(
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
     """Before any label is looked at; printable, whatever stood there."""
     with pytest.raises(UserError) as caught:
-        validate_task(document() | change)
+        answer.validate_task(document() | change)
     assert words in str(caught.value)
     assert str(caught.value).isprintable()

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -19,8 +18,19 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote import Budget, PrivateLabelClassifier, encode
+from curvote import (
+    Budget,
+    PrivateLabelClassifier,
+    PrivateSearchCV,
+    UserError,
+    encode,
+)
+from curvote.base.entropy import SeededEntropy
+from curvote.labels import Codes
+from curvote.systems.labels.codes.encoding import encode_in_two_rounds
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.method import classifier
+from curvote.systems.labels.method.classifier import break_ties, class_frequencies
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -89,23 +99,6 @@ def test_plain_labels_are_asked_once_and_counted(data: Data) -> None:
     assert clone(made).spent_ is None
 
 
-def test_a_failure_after_the_draw_has_counted(
-    data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever saw the codes saw them, though no classifier came of it."""
-
-    def fails(*_: object) -> None:
-        raise RuntimeError("the server is gone")
-
-    made = PrivateLabelClassifier("ridge")
-    monkeypatch.setattr(classifier, "left_out_votes", fails)
-    with pytest.raises(RuntimeError, match="gone"):
-        made.fit(*data)
-    assert made.spent_ == Budget(1)
-    with pytest.raises(NotFittedError):
-        made.predict(data[0])
-
-
 @pytest.mark.parametrize("learner", ["auto", Ridge()])
 def test_nothing_but_the_codes_enters(learner: Any, data: Data) -> None:
     """True labels altered after encoding: the same model, bit by bit."""
@@ -118,17 +111,6 @@ def test_nothing_but_the_codes_enters(learner: Any, data: Data) -> None:
     assert np.array_equal(first.predict_proba(x), again.predict_proba(x))
     assert first.learner_.chosen_ == again.learner_.chosen_
     assert np.array_equal(first.share_, again.share_)
-
-
-def test_a_seed_repeats_and_the_system_does_not(data: Data) -> None:
-    """``random_state=None`` takes the labels' noise from the operating system."""
-    x, y = data
-    seeded = [
-        PrivateLabelClassifier("ridge", random_state=4).fit(x, y).share_ for _ in "ab"
-    ]
-    system = [PrivateLabelClassifier("ridge").fit(x, y).share_ for _ in "ab"]
-    assert np.array_equal(*seeded)
-    assert not np.array_equal(*system)
 
 
 def test_shares_come_with_their_error(data: Data) -> None:
@@ -230,3 +212,153 @@ def test_true_labels_in_the_form_of_codes_are_learned_from(data: Data) -> None:
     made = PrivateLabelClassifier("knn", float("inf"), encoder="none", random_state=0)
     assert made.fit(x, Codes.plain(y)).score(x, y) > 0.95
     assert made.spent_ is None
+
+
+X = np.arange(3000.0)[:, None]
+
+
+def test_ties_fall_evenly_and_by_the_record() -> None:
+    """Each of the largest as often; the same record the same class in any company."""
+    proba = np.tile([0.4, 0.2, 0.4], (3000, 1))
+    places = break_ties(proba, X, 7).argmax(axis=1)
+    share = np.bincount(places, minlength=3) / 3000
+    assert share == pytest.approx([0.5, 0, 0.5], abs=0.04)
+    order = np.random.default_rng(0).permutation(3000)[:100]
+    again = break_ties(proba[order], X[order], 7)
+    assert np.array_equal(again.argmax(axis=1), places[order])
+    assert again.sum(axis=1) == pytest.approx(np.ones(100))
+    assert (break_ties(proba, X, 8).argmax(axis=1) != places).any()
+
+
+def test_a_sum_in_another_order_is_a_tie_too() -> None:
+    """Rounding decides nothing."""
+    proba = np.tile([0.5 + 1e-12, 0.5 - 1e-12], (3000, 1))
+    share = break_ties(proba, X, 0).argmax(axis=1).mean()
+    assert share == pytest.approx(0.5, abs=0.04)
+
+
+def test_what_is_no_tie_stays() -> None:
+    """Not a digit moves, and the given array is left alone."""
+    proba = np.random.default_rng(0).dirichlet(np.ones(4), size=3000)
+    given = proba.copy()
+    assert break_ties(proba, X, 0) == pytest.approx(given, abs=1e-15)
+    assert np.array_equal(proba, given)
+
+
+def test_no_class_counts_as_never() -> None:
+    """Division needs a share above 0."""
+    assert class_frequencies(np.array([[1.0, 0.0], [0.8, 0.2]])) == pytest.approx(
+        [0.9, 0.1]
+    )
+    assert (class_frequencies(np.array([[1.0, 0.0]])) > 0).all()
+
+
+K = np.array(["a", "b", "c"])
+
+
+def asked(labels: np.ndarray, prior: np.ndarray) -> tuple[Codes, Codes]:
+    """Return the codes of the first round and of both, records in reverse order."""
+    order = np.arange(len(labels))[::-1]
+    first, both = encode_in_two_rounds(
+        *(labels, K, 2.0, SeededEntropy(0), order),
+        lambda _first, _codes, second: prior[second],
+    )
+    return first, both
+
+
+def test_each_client_answers_once_in_its_own_row() -> None:
+    """The first half of the order under an even prior, the others under theirs."""
+    labels = K[np.arange(7) % 3]
+    prior = np.tile([0.98, 0.01, 0.01], (7, 1))
+    first, both = asked(labels, prior)
+    assert (len(first), len(both)) == (3, 7)
+    assert np.array_equal(both.values[::-1][:3], first.values)
+    assert both.prior is not None
+    assert (both.prior[4:] == 1 / 3).all()
+    assert np.array_equal(both.prior[:4], prior[:4])
+    # A prior that is sure leaves one answer only: such a client says nothing.
+    assert (both.values[:4] == 0).all()
+
+
+def test_the_second_round_learns_from_the_codes_of_the_first_only() -> None:
+    """What makes the prior is given rows and codes, never a label."""
+    seen = []
+
+    def prior(first: np.ndarray, codes: Codes, second: np.ndarray) -> np.ndarray:
+        seen.append((first, codes, second))
+        return np.full((len(second), 3), 1 / 3)
+
+    labels = K[np.arange(40) % 3]
+    noise = SeededEntropy(0)
+    early, _ = encode_in_two_rounds(labels, K, 1.0, noise, np.arange(40), prior)
+    ((first, codes, second),) = seen
+    assert codes is early
+    assert sorted([*first, *second]) == list(range(40))
+
+
+def test_the_classifier_asks_in_two_rounds() -> None:
+    """Where features tell the class, priors leave few answers; each spends epsilon."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1200)
+    x = np.eye(3)[y] * 4 + rng.normal(size=(1200, 3))
+    made = PrivateLabelClassifier("ridge", 2.0, encoder="lp_2st", random_state=0)
+    assert made.fit(x, K[y]).score(x, K[y]) > 0.9
+    assert made.spent_ == Budget(2.0)
+    assert made.encoder_ == "rr_with_prior"
+
+
+def test_one_client_makes_no_two_rounds() -> None:
+    """Each round asks somebody."""
+    with pytest.raises(UserError, match="two records or more; X has 1"):
+        asked(K[:1], np.ones((1, 3)))
+
+
+def votes(n=500, classes=5, seed=0):
+    """Return noisy votes, some of them below 0."""
+    return np.random.default_rng(seed).normal(0.2, 0.4, (n, classes))
+
+
+@pytest.mark.parametrize("exponent", [1, 3, 8])
+def test_probabilities_are_a_law_that_keeps_the_order(exponent):
+    """Rows sum to 1, no class is impossible, the largest vote stays the largest."""
+    given = votes()
+    proba = smoothing.probabilities(given, exponent)
+    assert proba.sum(axis=1) == pytest.approx(1)
+    assert (proba > 0).all()
+    some = given.max(axis=1) > 0
+    assert (proba.argmax(axis=1) == given.argmax(axis=1))[some].all()
+
+
+def test_a_record_without_votes_is_uniform():
+    """Where no vote is positive nothing is known."""
+    assert smoothing.to_simplex(np.array([[-1.0, 0.0]])) == pytest.approx(0.5)
+    assert smoothing.probabilities(np.zeros((1, 4)), 5) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("true", [1, 2, 4])
+def test_the_exponent_is_found_from_codes(true):
+    """Labels drawn by probabilities with a known exponent."""
+    rng = np.random.default_rng(true)
+    given = rng.dirichlet(np.full(5, 2.0), 20_000)
+    proba = smoothing.probabilities(given, true)
+    y = (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1).clip(max=4)
+    codes = encode(y, np.arange(5), 2.0, "subset", true)
+    assert smoothing.best_exponent(given, codes.likelihood())[0] == true
+
+
+def test_the_likelihood_is_that_of_the_mixture():
+    """One row by hand: the mean over classes of the code's likelihood."""
+    proba, likely = np.array([[0.2, 0.8]]), np.array([[1.0, 0.25]])
+    found = smoothing.log_likelihood(proba, likely)
+    assert found == pytest.approx(np.log(0.2 + 0.2))
+    assert smoothing.posterior(proba, likely) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("kind", [PrivateLabelClassifier, PrivateSearchCV])
+def test_the_tags_are_honest(kind: type[Any]) -> None:
+    """A poor score is to be expected; without a seed nothing repeats."""
+    tags = kind().__sklearn_tags__()
+    assert tags.classifier_tags.poor_score
+    assert tags.classifier_tags.multi_class
+    assert tags.non_deterministic
+    assert not kind(random_state=0).__sklearn_tags__().non_deterministic

@@ -1,4 +1,4 @@
-"""Choosing by codes: the score is of what was chosen, on codes that chose nothing."""
+"""Choosing by codes: honest scores, equals of the best, and the simplest of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,6 +16,8 @@ from curvote import Budget, PrivateLabelClassifier, PrivateSearchCV, UserError, 
 from curvote.labels import private_score
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.knn import KNN, RidgeVotes
+from curvote.systems.labels.learners.spectral import SpectralVotes
+from curvote.systems.labels.method.search import CandidateScores, simplicity_order
 
 Data = tuple[np.ndarray, np.ndarray]
 BASE = PrivateLabelClassifier("knn", 1.0)
@@ -183,3 +186,81 @@ def test_the_score_is_honest_where_the_best_of_many_boasts() -> None:
     error = np.std(honest) / np.sqrt(12)
     assert abs(np.mean(honest) - 0.25) < 3 * error
     assert np.mean(claimed) > 0.25 + 0.08
+
+
+def piped(alpha: float) -> Any:
+    """Return ridge regression behind a scaler."""
+    return make_pipeline(StandardScaler(), Ridge(alpha))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "expected"),
+    [
+        ([KNN(5), KNN(50), KNN(20)], [1, 2, 0]),
+        ([SpectralVotes(30), SpectralVotes(10)], [1, 0]),
+        ([RidgeVotes(1.0), RidgeVotes(100.0)], [1, 0]),
+        ([KNeighborsRegressor(5), KNeighborsRegressor(9)], [1, 0]),
+        ([piped(1), piped(10)], [1, 0]),
+        (["spectral", "ridge", "knn"], [0, 1, 2]),
+        (["ridge", KNN(5), RidgeVotes(1.0), KNN(50)], [0, 2, 3, 1]),
+        ([KNN(), KNN()], [0, 1]),
+    ],
+)
+def test_smoother_ones_come_first(candidates: list[Any], expected: list[int]) -> None:
+    """Within a kind by its own number; kinds, and what has none, as in the grid."""
+    found = simplicity_order(candidates)
+    if expected == [0, 2, 3, 1]:  # a tuned ridge has no number
+        assert sorted(found[:2]) == [0, 2]
+        assert found[2:] == [3, 1]
+    else:
+        assert found == expected
+
+
+NOISE = np.random.default_rng(0).normal(size=(3, 400))
+
+
+def judged(means: list[float], sign: int = 1, own: float = 1.0) -> CandidateScores:
+    """Return three candidates of those means; ``own`` is noise that is not shared."""
+    models = [PrivateLabelClassifier(KNN(k)) for k in (5, 50, 20)]
+    shared = 5 * NOISE[0]
+    noise = shared + own * (NOISE - NOISE.mean(axis=1, keepdims=True))
+    return CandidateScores(models, {"score": np.array(means)[:, None] + noise}, sign)
+
+
+def test_the_simplest_of_those_near_the_best_is_taken() -> None:
+    """The error of a difference of 400 is about .07: .02 is nothing, .5 is much."""
+    found = judged([1.0, 0.98, 0.5])
+    assert found.best_place == 0
+    assert found.significantly_worse.tolist() == [False, False, True]
+    assert found.simplest_place == 1
+    assert judged([1.0, 0.5, 0.98]).simplest_place == 2
+
+
+def test_noise_that_all_share_hides_nothing() -> None:
+    """Codes are the same for all candidates: differences are of records, not means."""
+    found = judged([1.0, 0.98, 0.97], own=1e-3)
+    assert found.significantly_worse.tolist() == [False, True, True]
+    assert (found.to_columns()["std_error_test_score"] > 0.1).all()
+
+
+def test_of_losses_the_least_is_best() -> None:
+    """And ranks first."""
+    found = judged([1.0, 0.2, 0.6], sign=-1)
+    assert found.best_place == 1
+    assert found.to_columns()["rank_test_score"].tolist() == [3, 1, 2]
+    assert (
+        found.to_columns()["mean_test_score"][1]
+        < found.to_columns()["mean_test_score"][0]
+    )
+
+
+def test_records_of_which_nothing_is_known_count_for_nothing() -> None:
+    """NaN: a learner judged by a sample of the records."""
+    found = judged([1.0, 0.98, 0.5])
+    each = found.scores["score"].copy()
+    each[1, 200:] = np.nan
+    half = CandidateScores(found.models, {"score": each}, 1)
+    assert half.to_columns()["mean_test_score"][1] == pytest.approx(
+        each[1, :200].mean()
+    )
+    assert half.significantly_worse.tolist()[2]

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from curvote.audit import of_task
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.checks.examples import example_task as example
-from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.randomized_response import KRR
-from curvote.messages.message import ClientData, message_of, parse_message, payload_at
+from curvote.messages.message import ClientData, message_of
+from curvote.messages.roles import split_roles
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.run import results
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.systems.cells.messages import MAX_ANSWERS, true_answers
 from curvote.systems.cells.system import ANSWERS, QUESTIONS, SCORECARD
 from curvote.wire.task import Task
+from tests import plain, production
+from tests.exchange import FAR, NAME, Server, answers
+from tests.federation.test_exchange import blocked, some_clients
 from tests.memory import Made, Memory, do, replicates, value
 from tests.noise import SEED
 
@@ -74,18 +79,6 @@ def known(n: int, value: float = 0.3, label: float = 1.0) -> ClientData:
 
 # ------------------------------------------------------------------------ the message
 @every_protocol
-@pytest.mark.parametrize("n_classes", [2, 5, 26])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
-def test_the_audit_passes(name: str, n_classes: int, epsilon: float) -> None:
-    """For few classes and many, at small and large budgets."""
-    samples = 3000 if epsilon == 2.0 else 0
-    (found,) = of_task(example(name, "report", epsilon, n_classes), samples=samples)
-    assert found.verdict == "pass", found.checks
-    assert found.exact is not None
-    assert epsilon * (1 - 1e-6) < found.exact <= epsilon
-
-
-@every_protocol
 def test_which_question_is_answered_follows_no_record(name: str) -> None:
     """From the same words, clients with other records answer the same questions."""
     task = example(name, "report", 1.0)
@@ -105,45 +98,6 @@ def test_questions_and_cells_are_drawn_apart() -> None:
     table = np.zeros((D, 6))
     np.add.at(table, (sent["question"], sent["answer"]), 1)
     assert chi2_contingency(table).pvalue > 1e-6
-
-
-@every_protocol
-def test_a_message_survives_its_envelope(name: str) -> None:
-    """An honest one passes; a question or an answer that is none does not."""
-    task = example(name, "report", 1.0)
-    sent = payload_at(message_of(task).draw(task, known(3), SeededEntropy(SEED)), 1)
-    parse_message(task, None, json.loads(json.dumps(sent)))
-    count = len(task.params["threshold"])
-    words = 2 * (1 + len(task.params["threshold"][0]))
-    for wrong in (
-        {"question": count},
-        {"question": -1},
-        {"answer": words},
-        {"answer": -1},
-        {"answer": 0.5},
-        {"second": 0},
-    ):
-        with pytest.raises(UserError):
-            parse_message(task, None, sent | wrong)
-
-
-@every_protocol
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        known(2, label=0.5),
-        known(2, label=2.0),
-        known(2, value=np.nan),
-        replace(known(2), labels=np.ones(3)),
-        replace(known(2), z=np.zeros((2, D + 1))),
-    ],
-    ids=["no-label", "another-class", "nan", "labels", "numbers"],
-)
-def test_what_is_no_record_draws_nothing(name: str, wrong: ClientData) -> None:
-    """A UserError before a single word is asked for."""
-    task = example(name, "report", 1.0)
-    with pytest.raises(UserError):
-        message_of(task).draw(task, wrong, RefusingEntropy())
 
 
 def bent() -> dict[str, dict[str, Any]]:
@@ -198,11 +152,7 @@ def test_questions_come_from_no_client(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most", "changes"),
-    [
-        ("counts", 0.02, {}),
-        ("stump", 0.36, {}),
-        ("tree", 0.25, {"tree.cells": 200}),
-    ],
+    [("counts", 0.02, {}), ("stump", 0.36, {}), ("tree", 0.25, {"tree.cells": 200})],
 )
 def test_what_no_line_tells_is_learnt(
     name: str, most: float, changes: dict[str, Any]
@@ -241,3 +191,75 @@ def test_the_word_is_kept_as_often_as_the_mechanism_says() -> None:
     kept = (sent["answer"] == true_answers(task, who, sent["question"])).mean()
     expected = float(KRR(epsilon=2.0, n_classes=6).p)
     assert abs(kept - expected) < 6 * 0.5 / np.sqrt(20_000)
+
+
+PLAIN = {"basis": "bspline", "size": 4}
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ({"counts": {"bins": 1}}, "bins"),
+        ({"counts": {"bins": 3000}}, "words"),
+        ({"stump": {"thresholds": 2}}, "stump"),
+    ],
+)
+def test_settings_out_of_range_are_refused(
+    tmp_path: Path, entry: dict[str, Any], named: str
+) -> None:
+    """Too few and too many bins, and a section of another protocol."""
+    written = plain.of("counts", given=plain.TINY | {"project": PLAIN}) | entry
+    with pytest.raises(UserError, match=named):
+        PipelinesFile(plain.write(tmp_path, tiny=written)).configure_pipeline(
+            "tiny", ()
+        )
+
+
+def test_what_is_kept_is_what_was_scored(tmp_path: Path) -> None:
+    """Of all three side by side: the model errs on test clients as the scores say."""
+    short = [{"name": "counts", "bins": 4}, "stump", {"name": "tree", "cells": 4}]
+    written = plain.of(*EVERY, given=plain.TINY | {"project": PLAIN})
+    tiny = written | {"protocols": short, "epsilon": 8, "replicates": 2}
+    project = plain.write(tmp_path, tiny=tiny)
+    record = plain.run(project)
+    assert set(EVERY) <= set(results.replicate_scores(project, record)["method"])
+    sizes = {"counts": (4, 8), "stump": (1, 4), "tree": (1, 8)}
+    for view in results.final_views(project, record):
+        name = view.cell["protocol"]
+        assert view.columns("aggregate", "scorecard")["score"].shape == sizes[name]
+        clients = view.columns("ingest", "clients")
+        seed, people = view.setting("seed"), view.setting("clients")
+        test = split_roles(seed, 0, len(clients["label"]), people)["test"]
+        model = results.final_model(project, record, view.cell)
+        told = model.predict(clients["curve"][test])
+        error = np.mean(told != model.classes_[clients["label"][test]])
+        assert error == value(view.columns("report", "scores"), name)
+
+
+@every_protocol
+def test_every_client_releases_once(tmp_path: Path, name: str) -> None:
+    """A repeated run gives the same bytes and spends nothing."""
+    given = {"protocol": name, "project": PLAIN, "clients": {"train": 60, "vote": 80}}
+    project = production.write(tmp_path, **given)
+    made = production.run(project)
+    before = production.bytes_of(project, made)
+    again = production.run(project)
+    assert {step.action for step in again.steps} == {"reuse"}
+    assert production.bytes_of(project, again) == before
+    assert len(production.confirmed(project)) == 1
+
+
+def test_answers_by_envelope(tmp_path: Path) -> None:
+    """Clients elsewhere are asked the published questions; then there is a model."""
+    given = {"protocol": "counts", "project": PLAIN | {"rescale": "standard"}}
+    far = production.changed(FAR, **given, clients={"train": 20})
+    server = Server(plain.write(tmp_path / "server", **{NAME: far}))
+    assert blocked(server) == "reports 0 of 20"
+    curves, labels = some_clients(20, 1)
+    server.take(answers(server, "report", curves, labels, tmp_path / "sent"))
+    plan, record = server.run()
+    assert not plan.blocked_steps()
+    ((cell, told),) = results.production_outcomes(server.project, record).items()
+    assert told == {"reports": 20}
+    model = results.final_model(server.project, record, cell)
+    assert set(model.predict(curves)) <= {"-1", "+1"}

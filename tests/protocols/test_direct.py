@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,21 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns, Stage
 from curvote.client.report import DirectionReporter
 from curvote.curves.basis import identity
 from curvote.curves.direction import Whitening
-from curvote.curves.encoding import Encoding
-from curvote.messages.arms import (
-    FIRST_ROUND_SHARE,
-    LABEL_SHARES,
-    directions_from_params,
-    protocol_of,
-)
+from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
+from curvote.ledger.book import Ledger
+from curvote.messages import arms
+from curvote.messages.message import ClientData, message_of, messages_of
 from curvote.messages.roles import EVERYBODY, ROLES, split_roles
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_model, production_outcomes
 from curvote.systems.common.study import draw_messages, study_clients, study_task
 from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, Refinement
+from curvote.wire.task import Task
+from tests import plain, production
+from tests.exchange import FAR, NAME, Server, answers
+from tests.federation.test_exchange import blocked, some_clients
 from tests.memory import Made, Memory, do, here
 from tests.noise import SEED
 
@@ -65,7 +72,7 @@ def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
 
 def stages(arm: str) -> dict[str, Stage]:
     """Return the stages of an arm that follow the encoding."""
-    name = protocol_of(arm)
+    name = arms.protocol_of(arm)
     return {stage.name: stage for stage in find_system(name).stages[2:]}
 
 
@@ -115,7 +122,7 @@ def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None
     counts = [one.count(sizes) for one in senders]
     assert counts == [len(first), len(second)]
     assert EVERYBODY.count(sizes) == sum(counts)
-    assert abs(len(first) - FIRST_ROUND_SHARE * (train + vote)) <= 0.5
+    assert abs(len(first) - arms.FIRST_ROUND_SHARE * (train + vote)) <= 0.5
 
 
 @pytest.mark.parametrize("arm", ["mean", "joint", "two"])
@@ -127,7 +134,7 @@ def test_what_reaches_the_server_names_nobody(arm: str) -> None:
             assert all(
                 set(one) <= columns | {"intercept", "n"} for one in table.values()
             )
-    given = directions_from_params(D, made["privatize"].metadata["params"])
+    given = arms.directions_from_params(D, made["privatize"].metadata["params"])
     reporter = DirectionReporter.build(given, PARAMS["epsilon"])
     sent = [made[name].each("directions") for name in made.keys() & {*SENT}]
     assert all(
@@ -142,7 +149,7 @@ def test_reports_stand_in_random_order() -> None:
     made = study("mean")
     clients = made["project"].columns("encoded", (0,))
     rows = EVERYBODY.rows(split_roles(SEED, 0, len(clients["label"]), CLIENTS))
-    given = directions_from_params(D, made["privatize"].metadata["params"])
+    given = arms.directions_from_params(D, made["privatize"].metadata["params"])
     own = given.vectors(clients["z"][rows], np.where(clients["label"][rows], 1.0, -1.0))
     found = made["privatize"].columns("directions", (0,))["direction"]
     around = found.mean(axis=0) @ own.mean(axis=0)
@@ -151,13 +158,13 @@ def test_reports_stand_in_random_order() -> None:
     assert 1 - around > 6 * noise  # what it would be in the senders' own order
 
 
-@pytest.mark.parametrize("arm", LABEL_SHARES)
+@pytest.mark.parametrize("arm", arms.LABEL_SHARES)
 def test_with_many_clients_and_much_budget_every_arm_is_the_best_line(arm: str) -> None:
     """Within 2 points on centred, uncorrelated numbers."""
     assert excess(arm, skewed=False) < 0.02
 
 
-@pytest.mark.parametrize("arm", LABEL_SHARES)
+@pytest.mark.parametrize("arm", arms.LABEL_SHARES)
 def test_only_the_second_moment_sees_correlation_and_centre(arm: str) -> None:
     """Where numbers hang together, `joint` and `two` stay within 2 points."""
     far = excess(arm, skewed=True)
@@ -182,7 +189,7 @@ def _centre(z: np.ndarray) -> float:
     return float(np.abs(z.mean(axis=0) / z.std(axis=0)).max())
 
 
-@pytest.mark.parametrize("arm", LABEL_SHARES)
+@pytest.mark.parametrize("arm", arms.LABEL_SHARES)
 def test_scores_are_the_arm_beside_the_majority(arm: str) -> None:
     """One classifier of everybody's reports in each replicate."""
     made = study(arm)
@@ -218,3 +225,120 @@ def test_rounds_share_no_noise() -> None:
         own = kind, study_task(place, kind), clients.data_of(rows)
         again = draw_messages(place, *own, stage)["direction"]
         assert np.isin(found, again).all() == same
+
+
+ENCODING = Encoding(identity(D), "none")
+
+
+def stated(arm: str) -> Task:
+    """Return what a configuration says of the first round of an arm."""
+    name = arms.protocol_of(arm)
+    own = {"direct.arm": arm, "direct.intercept": "auto"}
+    terms = messages_of(name)["report"].terms(own.__getitem__, ENCODING)
+    return Task(ENCODING, ("no", "yes"), 1.0, name, "report", **terms)
+
+
+def known(n: int, value: float = 0.3, label: float = 1.0) -> ClientData:
+    """Return n clients with the same record."""
+    z = np.full((n, D), value)
+    return ClientData(z, z, np.full(n, label))
+
+
+@pytest.mark.parametrize("rescale", RESCALING_CONSTANTS)
+@pytest.mark.parametrize("arm", arms.LABEL_SHARES)
+def test_an_arm_is_what_its_task_publishes(arm: str, rescale: str) -> None:
+    """The vectors survive the way through a task's parameters, for every rescaling."""
+    made = arms.make_directions(arm, D, rescale, "auto")
+    told = json.loads(json.dumps(arms.directions_to_params(made)))
+    assert arms.directions_from_params(D, told) == made
+    assert made.share == arms.LABEL_SHARES[arm]
+    assert arms.make_directions(arm, D, rescale, 0.25).intercept == 0.25
+
+
+def test_arms_out_of_range_are_refused() -> None:
+    """An unknown arm, and an intercept that is no number above 0."""
+    with pytest.raises(UserError, match="arm is 'three'"):
+        arms.make_directions("three", D, "none", "auto")
+    with pytest.raises(UserError, match="intercept"):
+        arms.make_directions("mean", D, "none", 0.0)
+
+
+def test_a_refinement_speaks_of_whitened_numbers() -> None:
+    """Of ``matrix`` (z - ``centre``), with the label as it is."""
+    refinement = messages_of("direct_two")["refinement"]
+    task = refinement.nominal_task(stated("two"))
+    made = Whitening(*(np.array(task.params[name]) for name in ("matrix", "centre")))
+    given = arms.directions_from_params(D, task.params).whitened
+    reporter = DirectionReporter.build(given, task.epsilon)
+    one, other = known(50), known(50, -0.5)
+    white, far = ((made.apply(x.z), x.signs) for x in (one, other))
+    sent = message_of(task).draw(task, one, SeededEntropy(SEED))
+    direction = sent["direction"]
+    assert np.array_equal(direction, reporter.release(*white, SeededEntropy(SEED)))
+    loss = message_of(task).log_ratio(task, one, other, sent)
+    assert np.array_equal(loss, reporter.log_ratio(white, far, direction))
+
+
+DIRECT = {
+    "protocol": "direct",
+    "project": {"basis": "bspline", "size": 4, "rescale": "standard"},
+    "clients": {"train": 60, "vote": 80},
+}
+
+
+def arm(name: str) -> dict[str, object]:
+    """Return a pipeline's changes that make it this arm."""
+    return DIRECT | {"direct": {"arm": name}}
+
+
+def members(project: Project) -> list[set[int]]:
+    """Return who released what the ledger has confirmed."""
+    entries = production.confirmed(project)
+    with Ledger(project.ledger) as ledger:
+        return [set(ledger.members(e.release).tolist()) for e in entries]
+
+
+@pytest.mark.parametrize(("name", "rounds"), [("joint", [140]), ("two", [42, 98])])
+def test_every_client_releases_once(
+    tmp_path: Path, name: str, rounds: list[int]
+) -> None:
+    """A repeated run gives the same bytes and spends nothing."""
+    project = production.write(tmp_path, **arm(name))
+    made = production.run(project)
+    who = members(project)
+    assert [len(group) for group in who] == rounds
+    assert len(set().union(*who)) == sum(rounds)
+    before = production.bytes_of(project, made)
+    again = production.run(project)
+    assert {step.action for step in again.steps} == {"reuse"}
+    assert production.bytes_of(project, again) == before
+    assert len(before) == len(rounds)
+    assert len(production.confirmed(project)) == len(rounds)
+
+
+@pytest.mark.parametrize("given", [{"protocol": "auto"}, {"direct": {"arm": "auto"}}])
+def test_a_release_names_its_arm(tmp_path: Path, given: dict[str, object]) -> None:
+    """A later rule must not make another release of the same pipeline."""
+    project = production.write(tmp_path, **(DIRECT | given))
+    with pytest.raises(UserError, match="names its arm"):
+        production.plan(project)
+
+
+def test_two_rounds_by_envelope(tmp_path: Path) -> None:
+    """The second round's task carries the whitening; then there is a classifier."""
+    few = {"epsilon": 100, "clients": {"train": 100}}
+    quiet = production.changed(FAR, **arm("two") | few)
+    server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
+    assert blocked(server) == "reports 0 of 30"
+    server.take(answers(server, "report", *some_clients(30, 1), tmp_path / "first"))
+    assert blocked(server) == "refinements 0 of 70"
+    second = answers(server, "refinement", *some_clients(70, 2), tmp_path / "second")
+    server.take(second)
+    plan, record = server.run()
+    assert not plan.blocked_steps()
+    ((cell, known),) = production_outcomes(server.project, record).items()
+    assert (cell["epsilon"], known) == (100, {"reports": 100})
+    curves, labels = some_clients(400, 3)
+    model = final_model(server.project, record, cell)
+    told = np.asarray(model.predict(curves)) == "+1"
+    assert np.mean(told != labels) < 0.2

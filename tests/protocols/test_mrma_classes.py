@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import of_task
 from curvote.audit.message_subject import message_subject_of
 from curvote.audit.verdict import run
 from curvote.base.classes import Classes
@@ -19,10 +18,9 @@ from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.checks import examples
-from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
-from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.messages.message import ClientData
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import final_model, final_views, replicate_scores
 from curvote.pipeline.store.records import RunRecord
@@ -93,62 +91,6 @@ def test_a_vote_is_about_its_candidate_s_class() -> None:
     yes = np.array([True, True, False, True])
     assert bits["positive"].tolist() == [*yes, *~yes]
     assert bits["learner"].tolist() == judge.tolist()
-
-
-@pytest.mark.parametrize("kind", [ClassReport(), ClassVote()])
-@pytest.mark.parametrize("bad", [np.nan, -1.0, float(K), 0.5])
-def test_what_is_no_class_is_refused_before_a_word_is_drawn(
-    kind: Any, bad: float
-) -> None:
-    """Nothing is drawn of a broken label."""
-    own = task() if kind.name == "report" else asked()
-    with pytest.raises(UserError):
-        kind.draw(own, known([bad], np.zeros(1, dtype=int)), RefusingEntropy())
-
-
-def test_a_broken_number_is_refused_before_a_word_is_drawn() -> None:
-    """Else whether a class is drawn could tell of the record."""
-    broken = np.full((1, 4), np.nan)
-    with pytest.raises(UserError):
-        ClassReport().draw(
-            task(), ClientData(broken, broken, np.zeros(1)), RefusingEntropy()
-        )
-
-
-@pytest.mark.parametrize("forged", [{"question": K}, {"question": -1}, {"label": 2}])
-def test_a_forged_report_is_refused(forged: dict[str, Any]) -> None:
-    """An honest one passes; one about no class, or without an answer, does not."""
-    sent = payload_at(ClassReport().draw(task(), known([1]), SeededEntropy(5)), 0)
-    parse_message(task(), None, sent)
-    for wrong in (sent | forged, {k: v for k, v in sent.items() if k != "question"}):
-        with pytest.raises(UserError):
-            parse_message(task(), None, wrong)
-
-
-def audited(asks: str, n_classes: int, epsilon: float) -> None:
-    """Audit a message: its losses, its draws and what it refuses."""
-    own = examples.example_task("mrma_classes", asks, epsilon, n_classes)
-    MESSAGES[asks].check_task(own)
-    (found,) = of_task(own, samples=400)
-    assert found.verdict == "pass", found.checks
-    assert found.exact == pytest.approx(epsilon, abs=1e-6)
-
-
-@pytest.mark.parametrize("asks", MESSAGES)
-def test_the_audit_passes_both_messages(asks: str) -> None:
-    """Of five classes, exactly epsilon."""
-    audited(asks, 5, 2.0)
-
-
-@pytest.mark.faults  # a report takes five seconds
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
-@pytest.mark.parametrize("n_classes", [2, 5, 26])
-@pytest.mark.parametrize("asks", MESSAGES)
-def test_the_audit_passes_both_messages_everywhere(
-    asks: str, n_classes: int, epsilon: float
-) -> None:
-    """Two classes, a few, as many as letters; little noise and much."""
-    audited(asks, n_classes, epsilon)
 
 
 class AsksItsOwnClass(ClassReport):

@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.base.entropy import SeededEntropy
-from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, generator
-from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding, decision_sign
 from curvote.learning.votes import draw_subsets
 from curvote.messages.arms import make_directions
-from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import split_roles
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.systems.mrma import stages
@@ -183,12 +179,6 @@ def asked(epsilon: float = 1.0) -> Any:
     return replace(REPORTS, protocol="mrma_privunit", epsilon=epsilon, **terms)
 
 
-def client(label: float, z: float = 0.25) -> ClientData:
-    """Return one client."""
-    own = np.full((1, D), z)
-    return ClientData(own, own, np.array([label]))
-
-
 def test_the_task_is_that_of_one_label_moment() -> None:
     """All of the report is y u, from training clients alone, as many as one learns."""
     assert asked().params["share"] == 1.0
@@ -197,42 +187,3 @@ def test_the_task_is_that_of_one_label_moment() -> None:
     assert MESSAGE.min_messages({"train": {"size": 50}}) == 50
     assert [*MESSAGES] == ["report", "vote"]
     assert MESSAGES["vote"].senders.count(SIZES) == SIZES["vote"]
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        client(np.nan),
-        client(-1.0),
-        client(2.0),
-        client(1.0, z=np.nan),
-        replace(client(1.0), labels=np.ones(2)),
-    ],
-)
-def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: ClientData) -> None:
-    """Labels of no class, broken numbers, more labels than records."""
-    with pytest.raises(UserError):
-        MESSAGE.draw(asked(), bad, RefusingEntropy())
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 10.0])
-def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
-    """And no message of 2000 tells more of opposite labels than is declared."""
-    task, z = asked(epsilon), np.full((2000, D), 0.25)
-    many = ClientData(z, z, np.ones(2000))
-    twins = replace(many, labels=1 - many.labels)
-    sent = MESSAGE.draw(task, many, SeededEntropy(5))
-    worst = MESSAGE.max_privacy_loss(task)
-    assert 0.99 * epsilon < worst <= epsilon
-    assert np.abs(MESSAGE.log_ratio(task, many, twins, sent)).max() <= worst
-
-
-@pytest.mark.parametrize("change", [1.01, 0.0, -1e9])
-def test_a_forged_report_is_refused(change: float) -> None:
-    """An honest one passes; another length, or one number less, does not."""
-    sent = payload_at(MESSAGE.draw(asked(), client(1.0), SeededEntropy(5)), 0)
-    parse_message(asked(), None, sent)
-    longer = {"direction": [change * value for value in sent["direction"]]}
-    for forged in (longer, {"direction": sent["direction"][1:]}, {}):
-        with pytest.raises(UserError):
-            parse_message(asked(), None, forged)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
 from curvote.curves.encoding import decision_sign
+from curvote.intake.box import Intake
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.roles import split_roles
 from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
 from curvote.systems.mrma import stages
 from curvote.systems.mrma.system import AGGREGATE, SCORE
+from tests import plain
+from tests.exchange import FAR, NAME, Server
 from tests.memory import Made, Memory, do
 
 EPSILON = 0.5
@@ -195,3 +200,31 @@ def test_a_tied_vote_is_minus_one_unless_as_published() -> None:
     test = split_roles(3, 0, 80, CLIENTS, None)["test"]
     labels = np.where(rows(given, "project", "encoded")["label"][test] == 1, 1, -1)
     assert found[1]["voting"] == np.mean(np.sign(tied[test, 0]) != labels)
+
+
+SOURCE = {"name": "remote", "points": 20, "negative": "-1", "positive": "+1"}
+PROJECT = {"basis": "bspline", "size": 4, "judge": "coefficients"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"source": SOURCE | {"positive": "yes, certainly"}}, "word or phrase"),
+        ({"source": SOURCE | {"positive": "-1 "}}, "plain text"),
+        ({"source": SOURCE | {"negative": "A", "positive": "a"}}, "different words"),
+        ({"source": SOURCE | {"domain": [0.0, 1e16]}}, "at most 1e\\+15"),
+        ({"project": PROJECT | {"scale": 1e-9}}, "at least 1e-06"),
+        ({"epsilon": 2000}, "at most 1000"),
+    ],
+)
+def test_what_clients_would_refuse_is_not_published(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    """In the same words, before a file is written or a round opened."""
+    server = Server(plain.write(tmp_path / "server", **{NAME: FAR | change}))
+    with pytest.raises(UserError, match=words):
+        server.run()
+    assert not list(server.project.published(NAME).glob("*"))
+    if server.project.intake.exists():
+        with Intake(server.project.intake) as intake:
+            assert intake.rounds(NAME) == []

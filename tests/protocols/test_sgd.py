@@ -12,17 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.checks import examples
-from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.direction import Gradients, class_codes, simplex_codes
 from curvote.curves.encoding import Encoding
 from curvote.learning.directions import average_iterates, gradient_step
-from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import EVERYBODY, split_roles
 from curvote.systems.direct.messages import Gradient, task_gradients
 from tests.memory import Made, Memory, do, replicates, value
@@ -196,30 +193,6 @@ def test_the_later_half_of_the_iterates_is_averaged(n: int, first: int) -> None:
 
 
 # ----------------------------------------------------------------------- the message
-def client(label: float, z: float = 0.25) -> ClientData:
-    """Return one client."""
-    own = np.full((1, 4), z)
-    return ClientData(own, own, np.array([label]))
-
-
-@pytest.mark.parametrize("n_classes", [2, 5, 26])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
-def test_the_declared_loss_is_within_epsilon(n_classes: int, epsilon: float) -> None:
-    """And no message of 200 tells more of two records than is declared."""
-    task = examples.example_task("sgd", "gradient", epsilon, n_classes)
-    MESSAGE.check_task(task)
-    rng = np.random.default_rng(SEED)
-    z, others = rng.normal(size=(2, 200, 4))
-    many = ClientData(z, z, rng.integers(n_classes, size=200))
-    twins = ClientData(others, others, rng.integers(n_classes, size=200))
-    at_most = MESSAGE.max_privacy_loss(task)
-    assert 0.99 * epsilon < at_most <= epsilon
-    few = many.subset(slice(0, 20))
-    sent = MESSAGE.draw(task, few, SeededEntropy(5))
-    loss = MESSAGE.log_ratio(task, few, twins.subset(slice(0, 20)), sent)
-    assert np.abs(loss).max() <= at_most
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -249,26 +222,3 @@ def test_a_task_lacks_no_constant() -> None:
         task_gradients(replace(task, params=less))
     with pytest.raises(UserError):
         MESSAGE.check_task(replace(task, mechanism="laplace"))
-
-
-@pytest.mark.parametrize(
-    "bad", [client(np.nan), client(-1.0), client(2.0), client(1.0, z=np.inf)]
-)
-def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: ClientData) -> None:
-    """Labels of no class, and broken numbers."""
-    with pytest.raises(UserError):
-        MESSAGE.draw(
-            examples.example_task("sgd", "gradient", 1.0), bad, RefusingEntropy()
-        )
-
-
-@pytest.mark.parametrize("change", [1.01, 0.0, -1e9])
-def test_a_forged_gradient_is_refused(change: float) -> None:
-    """An honest one passes; another length, or one number less, does not."""
-    task = examples.example_task("sgd", "gradient", 1.0)
-    sent = payload_at(MESSAGE.draw(task, client(1.0), SeededEntropy(5)), 0)
-    parse_message(task, None, sent)
-    longer = {"gradient": [change * number for number in sent["gradient"]]}
-    for forged in (longer, {"gradient": sent["gradient"][1:]}, {}):
-        with pytest.raises(UserError):
-            parse_message(task, None, forged)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
-from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.learning.votes import average_classifiers
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import make_directions
-from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.messages.message import ClientData
+from curvote.pipeline.run.results import final_model, final_views, replicate_scores
 from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.common.questions import halving_code
 from curvote.systems.common.tables import ENSEMBLE, VOTES, WEAK, lines_of_variant
 from curvote.systems.mrma import messages as mrma
 from curvote.systems.mrma.messages import DirectionVote
+from curvote.wire.task import Candidates
+from tests import plain, production
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
@@ -165,11 +170,7 @@ def test_the_server_s_tables_hold_no_client() -> None:
     """They keep their contracts, which know no id, and hold no client's number."""
     own = project().columns("encoded", (0,))
     secret = np.concatenate([own["z"].ravel(), own["coefficients"].ravel()])
-    for stage, table in (
-        ("train", WEAK),
-        ("evaluate", VOTES),
-        ("aggregate", ENSEMBLE),
-    ):
+    for stage, table in (("train", WEAK), ("evaluate", VOTES), ("aggregate", ENSEMBLE)):
         columns = chain(1.0)[stage].columns(table.name, (0,))
         assert to_arrow(table, ("replicate",), (0,), columns).num_rows == B
         for values in columns.values():
@@ -182,12 +183,6 @@ def asked() -> Any:
     return MESSAGE.task(TASK, lambda _, table: chain()["train"].columns(table, (0,)))
 
 
-def voter(label: float, judge: int = 2) -> ClientData:
-    """Return one client who is asked about a direction."""
-    own = np.full((1, 4), 0.25)
-    return ClientData(own, own, np.array([label]), np.array([judge]))
-
-
 def test_everybody_is_asked_about_the_drawn_directions() -> None:
     """The message is MRMA's vote, but for who sends it and what it is about."""
     assert MESSAGE.senders.count(SIZES) == SIZES["train"] + SIZES["vote"]
@@ -197,28 +192,63 @@ def test_everybody_is_asked_about_the_drawn_directions() -> None:
     np.testing.assert_array_equal(asked().candidates.intercept, intercept)
 
 
-@pytest.mark.parametrize("label", [np.nan, -1.0, 2.0, np.inf])
-def test_what_is_no_label_is_refused_before_a_word_is_drawn(label: float) -> None:
-    """A vote about it would say nothing."""
-    with pytest.raises(UserError):
-        MESSAGE.draw(asked(), voter(label), RefusingEntropy())
+# ------------------------------------------------------------------- several classes
+CIRCLE: dict[str, Any] = {
+    "source": {"name": "circle", "n_classes": 5},
+    "clients": {"train": 1000, "vote": 2000, "test": 300},
+    "project": {"basis": "identity"},
+    "votes": {"directions": 60},
+    "epsilon": [8],
+    "replicates": 2,
+    "protocol": "votes",
+}
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0, 60.0])
-def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
-    """And is what two clients who differ in the label alone can lose."""
-    task = replace(asked(), epsilon=epsilon)
-    bit = {"learner": np.array([2]), "positive": np.array([True])}
-    found = MESSAGE.log_ratio(task, voter(1.0), voter(0.0), bit)
-    assert 0 < MESSAGE.max_privacy_loss(task) <= epsilon
-    np.testing.assert_allclose(np.abs(found), MESSAGE.max_privacy_loss(task), rtol=1e-9)
+def test_several_classes_are_learned_by_their_splits(tmp_path: Path) -> None:
+    """So many directions about each of 7 splits; the model errs as it was scored."""
+    project = plain.write(tmp_path, tiny=CIRCLE)
+    record = plain.run(project)
+    (view,) = final_views(project, record)
+    assert len(view.columns("train", "weak")["coef"]) == 7 * 60
+    found = replicate_scores(project, record)
+    error = found[found["metric"] == "misclassification"].groupby("method")["value"]
+    ours, best, constant = error.mean()[["votes", "best_single", "majority"]]
+    assert ours < 0.3 < best < constant
+    assert (found["metric"] == "recall").sum() == 2 * 5
+    model = final_model(project, record, view.cell)
+    angle = 2 * np.pi * np.arange(5) / 5
+    corners = np.column_stack([np.cos(angle), np.sin(angle)])
+    assert model.predict(corners).tolist() == model.classes_.tolist()
 
 
-@pytest.mark.parametrize("forged", [{"learner": B}, {"learner": -1}, {"positive": 1}])
-def test_a_forged_vote_is_refused(forged: dict[str, Any]) -> None:
-    """An honest one passes; about no direction, or with no bit, it does not."""
-    sent = payload_at(MESSAGE.draw(asked(), voter(1.0), SeededEntropy(5)), 0)
-    parse_message(asked(), 2, sent)
-    for payload, about in ((sent | forged, 2), (sent, 3)):
-        with pytest.raises(UserError):
-            parse_message(asked(), about, payload)
+@pytest.mark.parametrize("n_classes", [3, 5, 26])
+def test_a_vote_is_right_of_its_split(n_classes: int) -> None:
+    """A direction that always says yes is right for whom the split answers yes."""
+    code, labels = halving_code(n_classes), np.arange(n_classes)
+    words = Classes(map(str, labels))
+    up = Candidates(np.zeros((len(code), 4)), np.ones(len(code)))
+    task = replace(TASK, classes=words, epsilon=60.0, candidates=up)
+    MESSAGE.check_task(task)
+    own = np.full((n_classes, 4), 0.25)
+    for b, answers in enumerate(code):
+        judge = np.full(n_classes, b)
+        sent = MESSAGE.draw(task, ClientData(own, own, labels, judge), SeededEntropy(1))
+        assert (sent["positive"] == (answers > 0)).all()
+
+
+def test_too_few_clients_for_all_splits_are_refused(tmp_path: Path) -> None:
+    """Every direction about every split has a voter."""
+    many = CIRCLE | {"votes": {"directions": 500}}
+    with pytest.raises(UserError, match="more directions about each of 7 splits"):
+        plain.plan(plain.write(tmp_path, tiny=many))
+
+
+def test_a_release_of_several_classes(tmp_path: Path) -> None:
+    """Everybody votes once; a repeated run gives the same bytes."""
+    own = {name: v for name, v in CIRCLE.items() if name != "replicates"}
+    own |= {"epsilon": 4, "clients": {"train": 1000, "vote": 2000}}
+    project = production.write(tmp_path, **own)
+    before = production.bytes_of(project, production.run(project))
+    again = production.run(project)
+    assert production.bytes_of(project, again) == before
+    assert len(before) == len(production.confirmed(project)) == 1

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy, Words
+from curvote.base.errors import UserError
+from curvote.messages.answer import validate_task
+from curvote.messages.message import ClientData, message_of
 from curvote.systems.transfer.method.features import Grids
-from curvote.systems.transfer.method.task import Task, form
+from curvote.systems.transfer.method.release import release, release_noise
+from curvote.systems.transfer.method.task import FORMS, Feature, Level, Task, form
 
 ONE_OF_EACH: list[tuple[str, dict[str, Any]]] = [
     ("cells", {"grids": 5, "pitch": 0.5}),
@@ -138,3 +146,110 @@ def test_moments_joint_tells_the_second_moment() -> None:
     u = kind.directions(task, X)  # type: ignore[attr-defined]
     second = kind.side(task, release(task, "s", X, y)).second
     assert second == pytest.approx(u.T @ u / 30, abs=1e-4)
+
+
+ODD: list[Any] = [1, 2, 1e-9, 1e9, 64, 1e-300, 5e-324, 1e15, -1, 0, True, [0.0, 1.0]]
+BOUNDS = [(0, 1e-300), (0, 5e-324), (-1e12, 1e12), (1e11, 1e11 + 1), (-1e308, 1e308)]
+JUNK = [None, -1, 2**53, "", "x" * 5000, [], {}, [1], 1e308, "public", "own"]
+SENT = [name for name in FORMS if not form(name).study]
+
+
+def plain(name: str) -> dict[str, Any]:
+    """Return a task as a steward writes it."""
+    features: Any = [("age", 20, 90), ("chol", 100, 400)]
+    task = Task(features, ("no", "yes"), {"a": 2.0, "b": 1.0}, name)  # type: ignore[arg-type]
+    return task.to_json()
+
+
+def bent(task: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return a task with odd parameters and bounds, and now and then with junk."""
+    told = copy.deepcopy(task)
+    for name in told["params"]:
+        if rng.random() < 0.4:
+            told["params"][name] = rng.choice(ODD)
+    if rng.random() < 0.4:
+        told["features"][0][1:] = rng.choice(BOUNDS)
+    if rng.random() < 0.2:
+        told[rng.choice(list(told))] = rng.choice(JUNK)
+    return told
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_a_bent_task_is_refused_or_hides_every_record(name: str) -> None:
+    """No crash, and no two neighbours are further apart than the noise is made for."""
+    rng, taken = random.Random(name), 0
+    ages = [-1e308, 0.0, 1e-300, 50.0, 1e15, 1e308]
+    X = np.array([[rng.choice(ages), rng.gauss(200, 80)] for _ in range(20)])
+    y = np.arange(20.0) % 2
+    other = X.copy(), y.copy()
+    other[0][0], other[1][0] = [1e308, 100], 1 - y[0]
+    for _ in range(150):
+        try:
+            task: Any = validate_task(bent(plain(name), rng), "a")
+        except UserError:
+            continue
+        taken += 1
+        message: Any = message_of(task)
+        one, two = (message.sums(task, ClientData(x, x, c)) for x, c in ((X, y), other))
+        apart = np.linalg.norm((one - two).astype(float))
+        assert apart <= form(name).sensitivity(task) * (1 + 1e-12)
+    assert taken > 3
+
+
+SERVERS = {"here": Level(1.0), "there": Level(1.0)}
+TABLES = [
+    (np.zeros((40, 2)), np.repeat(["no", "yes"], 20)),
+    (np.ones((40, 2)), np.repeat(["yes"], 40)),
+]
+
+
+class Hardware:
+    """A source that is none of ours; it gives the same words whenever it is made."""
+
+    def __init__(self) -> None:
+        self._words = np.random.PCG64(7)
+        self.given = 0
+
+    def words(self, n: int) -> Words:
+        """Return the next words, and count them."""
+        self.given += n
+        return np.asarray(self._words.random_raw(n), dtype=np.uint64)
+
+
+def form_task(name: str) -> Task:
+    """Return the task of some servers in one form."""
+    features = (Feature("a", 0, 1), Feature("b", 0, 1))
+    return Task(features, Classes(("no", "yes")), SERVERS, name)
+
+
+def _noise(task: Task, server: str, which: int, seed: int) -> np.ndarray:
+    records, labels = TABLES[which]
+    sent = release(task, server, records, labels, SeededEntropy(seed))
+    known = task.cube(records), task.codes(labels)
+    sums = form(task.release).sums(task.for_server(server), *known)
+    return np.asarray(sent.values - sums)
+
+
+@pytest.mark.parametrize("name", ["cells", "moments", "kernel", "counts"])
+def test_seeded_noise_depends_on_task_server_and_seed_alone(name: str) -> None:
+    """Never on the records; and two servers share none."""
+    task = form_task(name)
+    first = _noise(task, "here", 0, 3)
+    assert np.array_equal(first, _noise(task, "here", 1, 3))
+    for other in (_noise(task, "there", 0, 3), _noise(task, "here", 0, 4)):
+        assert not np.array_equal(first, other)
+
+
+def test_any_other_source_is_taken_word_for_word() -> None:
+    """What protects somebody is not turned into a seed of a few words."""
+    task, (records, labels) = form_task("cells"), TABLES[0]
+    source, twin = Hardware(), Hardware()
+    sent = release(task, "here", records, labels, source)
+    noise, asked = (
+        release_noise(task.for_server("here"), len(records)),
+        task.for_server("here"),
+    )
+    assert noise is not None
+    sums = form("cells").sums(asked, task.cube(records), task.codes(labels))
+    assert np.array_equal(sent.values, noise.add(sums, twin))
+    assert source.given >= sent.values.size

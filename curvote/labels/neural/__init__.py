@@ -9,9 +9,4 @@ __all__ = ["Neural"]
 if TYPE_CHECKING:
     from curvote.systems.labels.neural.learner import Neural
 else:
-    __getattr__ = exports(
-        __name__,
-        {
-            "Neural": "curvote.systems.labels.neural.learner",
-        },
-    )
+    __getattr__ = exports(__name__, {"Neural": "curvote.systems.labels.neural.learner"})

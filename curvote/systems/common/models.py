@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 
 from curvote.base.classes import Classes
 from curvote.chain.axis import PipelineSettings
-from curvote.chain.stage import (
-    Columns,
-    Metadata,
-    Place,
-    Rows,
-    StageContext,
-)
+from curvote.chain.stage import Columns, Metadata, Place, Rows, StageContext
 from curvote.chain.system import View
 from curvote.curves.columns import grid_names
 from curvote.curves.encoding import Encoding, Linear, predict_indices
@@ -293,9 +287,7 @@ def train_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
 
 
 def learn_repetitions(
-    many: Sequence[StageContext],
-    table: str,
-    chosen_by: Sequence[str],
+    many: Sequence[StageContext], table: str, chosen_by: Sequence[str]
 ) -> Iterator[Columns]:
     """Yield the table ``weak`` that each repetition learns from a table of reports.
 

@@ -17,7 +17,6 @@ from curvote.base.privacy import Budget
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.stage import Columns, Inputs, Metadata, Params
 from curvote.chain.system import MessageDescription
-from curvote.curves.encoding import Encoding
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import make
 from curvote.messages import message
@@ -137,12 +136,6 @@ class CodeMessage(message.Message):
         if encoder == encoders.AUTO:
             encoder = str(config["labels"]["encoder"])
         return [MessageDescription(self.who, self.what, encoder, self.detail)]
-
-    def terms(
-        self, setting: message.SettingReader, encoding: Encoding
-    ) -> dict[str, Any]:
-        """Return nothing: tasks about labels are stated by the system's own stage."""
-        return {}
 
     def records(self, read: message.TableReader) -> list[str]:
         """Return the names of the public records that are asked about: all of them."""

@@ -42,9 +42,7 @@ CODES: Final = Table("codes", {"record": TEXT, "code": ROWS}, unit="message")
 PRIORS: Final = Table("priors", {"record": TEXT, "prior": VECTOR}, unit="number")
 # What the server says of records whose labels it has no code of.
 PREDICTIONS: Final = Table(
-    "said",
-    {"record": TEXT, "place": "int64", "confidence": "float64"},
-    unit="number",
+    "said", {"record": TEXT, "place": "int64", "confidence": "float64"}, unit="number"
 )
 SHARES: Final = Table(
     "shares", {"class": TEXT, "share": "float64", "se": "float64"}, unit="number"
@@ -85,9 +83,7 @@ NUMBERS: Final = Table("numbers", _NUMBER)
 HOLDOUT_NUMBERS: Final = Table("held_numbers", _NUMBER)
 # What the server says of records whose numbers it has not heard of.
 FORECAST: Final = Table(
-    "forecast",
-    {"record": TEXT, "value": "float64", "mean": "float64"},
-    unit="number",
+    "forecast", {"record": TEXT, "value": "float64", "mean": "float64"}, unit="number"
 )
 
 

@@ -105,9 +105,7 @@ CLEAN_METHODS: Final = (POOLED, TARGET)
 
 # Whole numbers below 2^53, which a float holds exactly.
 RELEASES: Final = Table(
-    "releases",
-    {"server": TEXT, "n": "int64", "values": VECTOR},
-    unit="message",
+    "releases", {"server": TEXT, "n": "int64", "values": VECTOR}, unit="message"
 )
 # How the release of one server alone does on the records of another.
 CROSSED: Final = Table(

@@ -12,9 +12,8 @@ from curvote.base.entropy import Entropy
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
-from curvote.curves.encoding import Encoding
 from curvote.mechanisms.gaussian import GaussianNoise, Steps
-from curvote.messages.message import ClientData, Message, Payload, SettingReader
+from curvote.messages.message import ClientData, Message, Payload
 from curvote.messages.roles import Senders
 from curvote.systems.transfer.method import release as releasing
 from curvote.systems.transfer.method.task import ASKS, FORMS, Form, Task, form
@@ -50,10 +49,6 @@ class ReleaseMessage(Message):
         """Return the description of a server's message."""
         detail = f"form {config['transfer']['release']}: {self.detail}"
         return [MessageDescription(self.who, self.what, self.mechanism, detail)]
-
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
-        """Return no terms: the system's own stage states the tasks."""
-        return {}
 
     def invited_count(self, config: Mapping[str, Any]) -> int:
         """Return 1: a round has one server."""

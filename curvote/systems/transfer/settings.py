@@ -26,17 +26,8 @@ from curvote.messages.roles import split_roles
 from curvote.systems.common.checks import check_representation
 from curvote.systems.common.settings import Clients, Representation
 from curvote.systems.transfer.measures import STATED_WEIGHTS, WEIGHED
+from curvote.systems.transfer.method import task
 from curvote.systems.transfer.method.advice import choose_form
-from curvote.systems.transfer.method.task import (
-    ASKS,
-    FORMS,
-    OWN_RELEASE,
-    Feature,
-    Level,
-    PublicSetup,
-    Task,
-    form,
-)
 
 Fault = Literal["flipped", "random"]
 Delta = Annotated[float, Field(gt=0, lt=1)]
@@ -127,8 +118,8 @@ def normalize(values: dict[str, Any]) -> dict[str, Any]:
     servers = server_names(source, transfer)
     wanted_target = target_name(source, transfer)
     release, params = transfer["release"], transfer["params"]
-    if servers and release in FORMS:
-        params = form(release).check_params(params)
+    if servers and release in task.FORMS:
+        params = task.form(release).check_params(params)
     requests = {
         name: {
             "epsilon": transfer["epsilon"].get(name, values.get("epsilon")),
@@ -157,14 +148,14 @@ def normalize(values: dict[str, Any]) -> dict[str, Any]:
 
 def build_task(
     public: Metadata, requests: Mapping[str, Mapping[str, Any]], params: Params
-) -> Task:
+) -> task.Task:
     """Return the task of some servers from the metadata of stage ``project``."""
     first_request = next(iter(requests.values()))
-    return Task(
+    return task.Task(
         features=tuple(public_features(public)),
         classes=public["classes"],
         servers={
-            name: Level(request["epsilon"], request["delta"])
+            name: task.Level(request["epsilon"], request["delta"])
             for name, request in requests.items()
         },
         release=first_request["release"],
@@ -174,11 +165,11 @@ def build_task(
     )
 
 
-def public_features(public: Metadata) -> list[Feature]:
+def public_features(public: Metadata) -> list[task.Feature]:
     """Return the names and bounds of a record's features."""
     encoding = Encoding.from_json(public["encoding"])
     if not uses_coefficients(encoding):
-        return [Feature(f"z{i}", *_Z_BOUNDS) for i in range(1, encoding.d + 1)]
+        return [task.Feature(f"z{i}", *_Z_BOUNDS) for i in range(1, encoding.d + 1)]
     bounds = (
         np.broadcast_to(encoding.constants[end], (encoding.d,)).tolist()
         for end in ("lower", "upper")
@@ -186,7 +177,7 @@ def public_features(public: Metadata) -> list[Feature]:
     names = [entry["name"] for entry in public.get("features") or ()]
     if encoding.projection.name != IDENTITY or not names:
         names = [f"c{i}" for i in range(1, encoding.d + 1)]
-    return [Feature(*entry) for entry in zip(names, *bounds, strict=True)]
+    return [task.Feature(*entry) for entry in zip(names, *bounds, strict=True)]
 
 
 def uses_coefficients(encoding: Encoding) -> bool:
@@ -284,7 +275,7 @@ def resolve_parts(pipeline: PipelineSettings) -> list[Part]:
     release, own_params = pipeline.transfer.release, pipeline.transfer.params
     setups = (_public_setup(pipeline, epsilon) for epsilon in pipeline.epsilon)
     if release != AUTO:
-        kind = form(release)
+        kind = task.form(release)
         planned = [kind.plan_params(own_params, setup) for setup in setups]
         if all(params == own_params for params in planned):
             return [Part(pipeline)]
@@ -296,7 +287,7 @@ def resolve_parts(pipeline: PipelineSettings) -> list[Part]:
     for epsilon, setup in zip(pipeline.epsilon, setups, strict=True):
         choice = choose_form(setup)
         weights = pipeline.transfer.weights or choice.weights
-        fields = form(choice.release).Parameters.model_fields
+        fields = task.form(choice.release).Parameters.model_fields
         # Stated parameters take precedence.
         known_params = {name: own_params[name] for name in own_params if name in fields}
         params = choice.params | known_params
@@ -316,7 +307,7 @@ def _make_part(
     return Part(pipeline.model_copy(update=update), (("epsilon", epsilon),))
 
 
-def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
+def _public_setup(pipeline: PipelineSettings, epsilon: float) -> task.PublicSetup:
     """Return the public facts before anything is released."""
     values = pipeline.model_dump(mode="json")
     cell = normalize(values | {"epsilon": epsilon})
@@ -333,10 +324,10 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
         raise UserError(message, where=("transfer", "release"))
     classes = len(lookup.classes(pipeline.source) or ("no", "yes"))
     levels = {
-        name: Level(request["epsilon"], request["delta"])
+        name: task.Level(request["epsilon"], request["delta"])
         for name, request in cell["told"].items()
     }
-    return PublicSetup(int(d), classes, sizes, levels, target)
+    return task.PublicSetup(int(d), classes, sizes, levels, target)
 
 
 Problems = Iterator[Problem]
@@ -398,7 +389,7 @@ def _check_names(pipeline: PipelineSettings, servers: list[str]) -> Problems:
         yield from _check_known("weights", transfer.weights, servers)
     target = transfer.target or servers[0]
     for name, level in transfer.epsilon.items():
-        if level == OWN_RELEASE and name != target:
+        if level == task.OWN_RELEASE and name != target:
             message = f"only the target keeps its own records, and {name} is a source."
             yield Problem(message, ("transfer", "epsilon", name))
 
@@ -437,8 +428,8 @@ def _check_form(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of form, weights and parameters."""
     transfer, rules = pipeline.transfer, [method.name for method in WEIGHED]
     release, weights = transfer.release, transfer.weights
-    if release not in (AUTO, *FORMS):
-        hint = did_you_mean(release, (AUTO, *FORMS))
+    if release not in (AUTO, *task.FORMS):
+        hint = did_you_mean(release, (AUTO, *task.FORMS))
         yield Problem(f"{release!r} is not known.{hint}", ("transfer", "release"))
         return
     if isinstance(weights, str) and weights not in rules:
@@ -448,7 +439,7 @@ def _check_form(pipeline: PipelineSettings) -> Problems:
         if release == AUTO:
             list(resolve_parts(pipeline))
         else:
-            form(release).check_params(transfer.params)
+            task.form(release).check_params(transfer.params)
     except UserError as error:
         yield Problem(str(error), ("transfer", "params"))
 
@@ -463,14 +454,14 @@ def _check_production(pipeline: PipelineSettings) -> Problems:
     if pipeline.transfer.release == AUTO:
         message = "name the form: no later rule may make a second release of it."
         yield Problem(message, ("transfer", "release"))
-    elif form(pipeline.transfer.release).study:
+    elif task.form(pipeline.transfer.release).study:
         message = "it protects less than it claims, and is for studies only."
         yield Problem(message, ("transfer", "release"))
-    if OWN_RELEASE in pipeline.transfer.epsilon.values():
+    if task.OWN_RELEASE in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))
     waits = pipeline.intake
-    if waits and (waits.online or waits.stated_minimum(ASKS) is not None):
+    if waits and (waits.online or waits.stated_minimum(task.ASKS) is not None):
         message = "each server sends one release, and all of them are waited for."
         yield Problem(message, ("intake",))
     if pipeline.transfer.faults:

@@ -43,10 +43,7 @@ _PRIVATIZE = stage.Stage(
     f"{_STAGES}:privatize",
     inputs=("project",),
     axes=("epsilon", "server"),
-    params=(
-        *("asked", "server", "held_out", "fault"),
-        *(*_ALLOCATION, "replicates"),
-    ),
+    params=(*("asked", "server", "held_out", "fault"), *(*_ALLOCATION, "replicates")),
     plugins=_PLUGINS,
     tables=(measures.RELEASES,),
     side="client -> server",

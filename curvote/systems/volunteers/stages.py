@@ -22,9 +22,7 @@ def publish(context: StageContext) -> Rows:
     """Return the table ``records``: a row a volunteer."""
     clients = study.study_clients(context)
     rows = clients.roles["public"]
-    return {
-        "public_records": {"z": clients.z[rows], "label": clients.labels[rows]},
-    }
+    return {"public_records": {"z": clients.z[rows], "label": clients.labels[rows]}}
 
 
 def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:

@@ -1,23 +1,30 @@
-"""What holds for every learner: codes only, any order of rows, stated settings."""
+"""Learners from codes: what holds for every one, and what holds for some."""
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
+from scipy.optimize import check_grad
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVR
 
 from curvote.base.errors import UserError
 from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.encoding import encode
+from curvote.systems.labels.learners import knn, smoothing, spectral
 from curvote.systems.labels.learners.auto import Auto
 from curvote.systems.labels.learners.factory import make
-from curvote.systems.labels.learners.graph import Spectral
+from curvote.systems.labels.learners.graph import Basis, BasisRegression, Spectral
 from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 from curvote.systems.labels.learners.registry import LEARNERS
-from curvote.systems.labels.learners.smoothing import (
-    Trial,
-    likeliest_trial,
-    simplest_trial,
-)
 from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVotes
 from tests.labels.learners.worlds import circle, coded
 
@@ -150,12 +157,12 @@ def test_unlabelled_records_join_the_graph():
 def test_the_simpler_of_those_that_cannot_be_told_apart():
     """A lead within one standard error takes nothing from the first."""
     noise = rng().normal(size=1000)
-    base = Trial("a", {}, 1, np.zeros(1000))
-    close = Trial("b", {}, 1, noise - noise.mean() + 0.5 / np.sqrt(1000))
-    clear = Trial("c", {}, 1, noise - noise.mean() + 2 / np.sqrt(1000))
-    assert likeliest_trial([base, close]) is close
-    assert simplest_trial([base, close]) is base
-    assert simplest_trial([base, clear]) is clear
+    base = smoothing.Trial("a", {}, 1, np.zeros(1000))
+    close = smoothing.Trial("b", {}, 1, noise - noise.mean() + 0.5 / np.sqrt(1000))
+    clear = smoothing.Trial("c", {}, 1, noise - noise.mean() + 2 / np.sqrt(1000))
+    assert smoothing.likeliest_trial([base, close]) is close
+    assert smoothing.simplest_trial([base, close]) is base
+    assert smoothing.simplest_trial([base, clear]) is clear
 
 
 @pytest.mark.parametrize(
@@ -183,3 +190,236 @@ def test_what_is_no_learner(given, params, said):
     """Names, parameters and objects that nobody knows."""
     with pytest.raises(UserError, match=said):
         make(given, **params)
+
+
+RNG = np.random.default_rng(0)
+
+
+def graph(X):
+    """Return a small graph."""
+    return Spectral(m=12, anchors=40, neighbours=4, random_state=0).fit(X)
+
+
+def test_of_neighbours():
+    """A record's vote is the vote for it of all others' model."""
+    X, _, codes = coded(80)
+    votes = knn.KNN(k=7).fit(X, codes, RNG).without_own().votes
+    for i in range(0, 80, 9):
+        rest = np.delete(np.arange(80), i)
+        one = knn.KNN(k=7).fit(X[rest], codes[rest], RNG)
+        assert votes[i] == pytest.approx(one.votes(X[[i]])[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 30.0])
+def test_of_ridge(alpha):
+    """Refits by scikit-learn's ridge regression, with its intercept."""
+    X, _, codes = coded(80)
+    votes = knn.RidgeVotes(alpha).fit(X, codes, RNG).without_own().votes
+    Y = codes.decode()
+    for i in range(0, 80, 9):
+        rest = np.delete(np.arange(80), i)
+        one = Ridge(alpha).fit(X[rest], Y[rest]).predict(X[[i]])[0]
+        assert votes[i] == pytest.approx(one, abs=1e-8)
+
+
+@pytest.mark.parametrize(("m", "steps"), [(5, 0.0), (12, 0.0), (12, 3.0)])
+def test_of_least_squares(m, steps):
+    """Refits on the same columns with the same penalty."""
+    X, _, codes = coded(80)
+    spectral = graph(X)
+    learner = SpectralVotes(m, steps=steps, spectral=spectral).fit(X, codes, RNG)
+    basis = Basis.from_graph(spectral, X)
+    Q, Y = basis.first_columns(m), codes.decode()
+    penalty = np.diag(basis.values[:m] ** -steps - 1)
+    for i in range(0, 80, 9):
+        q, t = np.delete(Q, i, axis=0), np.delete(Y, i, axis=0)
+        one = Q[i] @ np.linalg.solve(q.T @ q + penalty, q.T @ t)
+        assert learner.without_own().votes[i] == pytest.approx(one, abs=1e-8)
+
+
+def smoothers(X):
+    """Return a smoother of each kind."""
+    basis = Basis.from_graph(graph(X), X)
+    return [
+        knn.NeighbourMean(knn.nearest_neighbours(X, 9)),
+        BasisRegression(basis, basis.shrinkage(12, 1.0)),
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_folds_do_not_know_the_codes_they_judge(kind):
+    """Other codes in one fold change no vote for that fold's records."""
+    X, _, codes = coded(100)
+    smoother = smoothers(X)[kind]
+    held = smoothing.fold_masks(len(X), np.random.default_rng(1))
+    known = smoothing.CodeTargets.from_codes(codes)
+    before = smoothing.folded_votes(smoother, known, [2, 1], held)
+    fold = held[0]
+    decoded, likely = known.decoded.copy(), known.likely.copy()
+    decoded[fold] = decoded[fold][::-1]
+    likely[fold] = likely[fold][::-1]
+    after = smoothing.folded_votes(
+        smoother, smoothing.CodeTargets(decoded, likely), [2, 1], held
+    )
+    for old, new in zip(before, after, strict=True):
+        assert new[fold] == pytest.approx(old[fold], abs=1e-12)
+        assert np.abs(new[~fold] - old[~fold]).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_sweep_leaks_without_folds(kind):
+    """The broken twin: left-out votes after a sweep still know the record's code."""
+    X, _, codes = coded(100)
+    smoother, known = smoothers(X)[kind], smoothing.CodeTargets.from_codes(codes)
+    naive = smoothing.run_sweeps(smoother, known, 1, [2]).votes[1]
+    likely = known.likely.copy()
+    decoded = known.decoded.copy()
+    decoded[0], likely[0] = decoded[0][::-1], likely[0][::-1]
+    other = smoothing.run_sweeps(
+        smoother, smoothing.CodeTargets(decoded, likely), 1, [2]
+    ).votes[1]
+    assert np.abs(naive[0] - other[0]).max() > 1e-4
+
+
+def test_a_sweep_by_hand():
+    """Posteriors under the left-out votes, averaged again over the neighbours."""
+    X, _, codes = coded(60)
+    learner = knn.KNN(k=8, sweeps=1).fit(X, codes, RNG)
+    near = knn.nearest_neighbours(X, 8)
+    votes = codes.decode()[near].mean(axis=1)
+    power = smoothing.best_exponent(votes, codes.likelihood())[0]
+    proba = smoothing.probabilities(votes, power) * codes.likelihood()
+    posterior = proba / proba.sum(axis=1, keepdims=True)
+    new = X[:5] + 0.01
+    distance = np.linalg.norm(X[None] - new[:, None], axis=2)
+    nearest_ = np.argsort(distance, axis=1)[:, :8]
+    assert learner.votes(new) == pytest.approx(posterior[nearest_].mean(axis=1))
+
+
+def test_they_are_not_stored():
+    """A stored learner votes as before and has no left-out votes."""
+    X, _, codes = coded(80)
+    learner = knn.KNN(k=7).fit(X, codes, RNG)
+    assert learner.without_own().rows is not None
+    again = pickle.loads(pickle.dumps(learner))
+    assert again.without_own().votes is None
+    assert (again.votes(X) == learner.votes(X)).all()
+
+
+FORESTS = [
+    RandomForestRegressor(20, min_samples_leaf=20, random_state=0),
+    RandomForestClassifier(20, min_samples_leaf=20, random_state=0),
+    make_pipeline(StandardScaler(), RandomForestRegressor(20, min_samples_leaf=20)),
+]
+OTHERS = [
+    Ridge(),
+    SVR(),
+    KNeighborsRegressor(40),
+    KNeighborsClassifier(40),
+    make_pipeline(StandardScaler(), PolynomialFeatures(3), LogisticRegression()),
+    MLPClassifier((8,), solver="lbfgs", max_iter=1000, alpha=10, random_state=0),
+]
+
+
+def fitted(estimator, encoder="vector"):
+    """Return a learner and the share of right answers for new records."""
+    X, _, codes = coded(600, encoder=encoder)
+    new, truth = circle(300, 4, seed=9)
+    learner = make(estimator).fit(X, codes, np.random.default_rng(0))
+    votes = learner.votes(new)
+    return learner, (votes.argmax(axis=1) == truth).mean()
+
+
+@pytest.mark.parametrize("encoder", ["vector", "subset", "rr"])
+@pytest.mark.parametrize("place", range(len(OTHERS)))
+def test_each_learns(place, encoder):
+    """Regressors on decoded codes, classifiers on bits, one column or many."""
+    learner, right = fitted(OTHERS[place], encoder)
+    assert right > 0.8
+    assert learner.without_own().votes is None
+
+
+@pytest.mark.parametrize("forest", FORESTS)
+def test_a_forest_has_left_out_votes(forest):
+    """Out of bag, of all records."""
+    learner, right = fitted(forest)
+    assert right > 0.8
+    assert learner.without_own().votes.shape == (600, 4)
+
+
+def test_bits_are_mapped_back():
+    """A classifier's mean bits over neighbours are the mean decoded codes."""
+    X, _, codes = coded(200, encoder="vector")
+    rng = np.random.default_rng(0)
+    bits = make(KNeighborsClassifier(15)).fit(X, codes, rng).votes(X)
+    assert bits == pytest.approx(KNN(k=15).fit(X, codes, rng).votes(X), abs=1e-9)
+
+
+def test_the_given_estimator_stays_as_it_is():
+    """A copy learns, with a seed of its own; twice the same."""
+    forest = RandomForestRegressor(5)
+    X, _, codes = coded(100)
+    votes = [
+        make(forest).fit(X, codes, np.random.default_rng(1)).votes(X) for _ in range(2)
+    ]
+    assert (votes[0] == votes[1]).all()
+    assert not hasattr(forest, "estimators_")
+    assert forest.random_state is None
+
+
+def test_codes_without_bits_want_a_regressor():
+    """Soft labels of alibi are no bits."""
+    X, _, codes = coded(100, encoder="alibi")
+    with pytest.raises(UserError, match="a classifier learns bits"):
+        make(LogisticRegression()).fit(X, codes, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("encoder", ["subset", "rr", "vector"])
+def test_the_gradient_is_that_of_finite_differences(encoder):
+    """At random coefficients, with and without much of a penalty."""
+    X, _, codes = coded(50, encoder=encoder)
+    basis = np.column_stack([np.ones(50), X])
+    start = np.random.default_rng(3).normal(size=(3, 4))
+
+    for ridge in (0.1, 20.0):
+
+        def value(flat, ridge=ridge):
+            return spectral.penalised_objective(
+                flat.reshape(3, 4), basis, codes.likelihood(), ridge
+            )[0]
+
+        def slope(flat, ridge=ridge):
+            made = spectral.penalised_objective(
+                flat.reshape(3, 4), basis, codes.likelihood(), ridge
+            )
+            return made[1].ravel()
+
+        assert check_grad(value, slope, start.ravel()) < 1e-6
+
+
+def test_without_noise_it_is_logistic_regression():
+    """At a huge epsilon the code is the label."""
+    X, y = circle(300, 3)
+    codes = encode(y, [0, 1, 2], 40.0, "rr", 0)
+    learner = spectral.LikelihoodVotes(ridge=5.0, columns="features").fit(X, codes, RNG)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    plain = LogisticRegression(C=1 / 5, tol=1e-10).fit(scaled, y)
+    assert learner.votes(X) == pytest.approx(plain.predict_proba(scaled), abs=2e-3)
+
+
+@pytest.mark.parametrize("columns", ["graph", "features"])
+def test_maximum_likelihood_learns(columns):
+    """Nearly all of a clear world, with a ridge that codes chose."""
+    X, y, codes = coded(600)
+    learner = spectral.LikelihoodVotes(columns=columns).fit(X, codes, RNG)
+    votes = learner.votes(X)
+    assert votes.sum(axis=1) == pytest.approx(1)
+    assert (votes.argmax(axis=1) == y).mean() > 0.95
+    assert learner.fixed().ridge == learner.chosen_["ridge"]
+
+
+def test_a_ridge_is_above_0():
+    """Ridge 0 has no maximum where classes can be parted."""
+    X, _, codes = coded(60)
+    with pytest.raises(UserError, match="ridge is 0"):
+        spectral.LikelihoodVotes(ridge=0.0).fit(X, codes, RNG)

@@ -1,17 +1,27 @@
-"""Noised labels as they are read: decoded, their variance, squared errors."""
+"""Noised numbers: the bins and mechanism that noise them, and how they are read."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.checks.mechanism_subject import subject_of
 from curvote.labels.regression import noise_targets, squared_error
+from curvote.mechanisms import make
+from curvote.mechanisms.randomized_response import RROnBins
 from curvote.systems.labels.regression.targets import (
     CELLS,
     NoisedTargets,
+    bin_params,
+    cell_middles,
     estimate_histogram,
+    optimal_binning,
     randomizer_name,
     report_labels,
     to_unit_interval,
@@ -180,3 +190,181 @@ def test_other_lengths_are_refused() -> None:
     targets = noise_targets([1.0, 2.0], (0, 3), 1.0, "piecewise", 0)
     with pytest.raises(UserError, match=r"shape \(3,\); there are 2"):
         squared_error(np.zeros(3), None, targets)
+
+
+def loss_of(
+    values: np.ndarray, prior: np.ndarray, epsilon: float, edges: tuple[int, ...]
+) -> float:
+    """The expected squared error of randomized response, answer by answer."""
+    k = len(edges) - 1
+    keep = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
+    move = (1 - keep) / max(1, k - 1)
+    total = 0.0
+    for start, end in pairwise(edges):
+        inside = (np.arange(len(values)) >= start) & (np.arange(len(values)) < end)
+        joint = prior * np.where(inside, keep, move)
+        answer = joint @ values / joint.sum()
+        total += float(joint @ (values - answer) ** 2)
+    return total
+
+
+def brute_force(values: np.ndarray, prior: np.ndarray, epsilon: float) -> float:
+    """The least loss over all ways of cutting m values into intervals."""
+    m = len(values)
+    return min(
+        loss_of(values, prior, epsilon, (0, *inner, m))
+        for k in range(m)
+        for inner in combinations(range(1, m), k)
+    )
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_it_equals_brute_force(seed: int) -> None:
+    """For random priors of at most 8 values, some of them of weight 0."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 9))
+    values = np.sort(rng.normal(size=m))
+    prior = rng.dirichlet(np.full(m, 0.7)) * (rng.random(m) < 0.9)
+    prior = prior / prior.sum() if prior.any() else np.full(m, 1 / m)
+    epsilon = float(rng.choice([0.1, 0.5, 1, 2, 4, 8]))
+    found = optimal_binning(values, prior, epsilon)
+    assert found.loss == pytest.approx(brute_force(values, prior, epsilon), rel=1e-9)
+    edges = (*map(int, found.starts), m)
+    stated = loss_of(values, prior, epsilon, edges)
+    assert found.loss == pytest.approx(stated, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3, 9])
+def test_the_loss_is_that_of_the_mechanism(epsilon: float) -> None:
+    """Each client's squared error, by the exact law of what it sends."""
+    rng = np.random.default_rng(3)
+    values, prior = np.linspace(-0.9, 0.9, 24), rng.dirichlet(np.ones(24))
+    found = optimal_binning(values, prior, epsilon)
+    starts = found.starts[1:]
+    cuts = (values[starts - 1] + values[starts]) / 2
+    mechanism = RROnBins(epsilon=epsilon, cuts=cuts, answers=found.answers)
+    errors = mechanism.variance(values) + (mechanism.mean(values) - values) ** 2
+    assert prior @ errors == pytest.approx(found.loss, rel=1e-9)
+    assert prior @ mechanism.mean(values) == pytest.approx(prior @ values, abs=1e-9)
+
+
+def test_a_richer_budget_never_loses() -> None:
+    """Neither in error nor in the number of bins, down to the values themselves."""
+    values, prior = np.arange(12.0), np.full(12, 1 / 12)
+    found = [
+        optimal_binning(values, prior, epsilon)
+        for epsilon in (0.01, 0.5, 2, 5, 30, 800)
+    ]
+    losses = [each.loss for each in found]
+    assert losses == sorted(losses, reverse=True)
+    counts = [len(each.starts) for each in found]
+    assert counts[0] == 2
+    assert counts[-1] == 12
+    assert counts == sorted(counts)
+    assert losses[-1] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_prior_of_one_value_takes_one_bin() -> None:
+    """Its answer is the value, whatever the client holds."""
+    found = optimal_binning([1.0, 2.0, 4.0], [0, 3, 0], 1.0)
+    assert len(found.starts) == 1
+    assert found.answers.tolist() == [2.0]
+    assert found.loss == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("values", "prior", "said"),
+    [
+        ([1, 1, 2], [1, 1, 1], "increase strictly"),
+        ([1, 2], [1, 1, 1], r"shape \(2,\) and prior \(3,\)"),
+        ([1, 2], [0, 0], "one above 0"),
+        ([1, 2], [1, -1], "no negative"),
+        ([1, np.nan], [1, 1], "finite"),
+        ([], [], "one weight for each value"),
+    ],
+)
+def test_what_is_no_prior_is_refused(values, prior, said: str) -> None:
+    """With what was given."""
+    with pytest.raises(UserError, match=said):
+        optimal_binning(values, prior, 1.0)
+
+
+class _CutsByLabel(RROnBins):
+    """Broken: bins that are best for the very labels, not for a prior."""
+
+    def _draw(self, values, entropy):
+        params = bin_params(np.histogram(values, 8, (-1, 1))[0] + 1e-3, self.epsilon)
+        return RROnBins(epsilon=self.epsilon, **params)._draw(values, entropy)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2, 10])
+def test_the_worst_ratio_is_that_of_k_rr(epsilon: float) -> None:
+    """As a fraction; the law's largest ratio, and never above e^epsilon."""
+    prior = np.random.default_rng(1).dirichlet(np.ones(30))
+    mechanism = make("rr_on_bins", epsilon=epsilon, **bin_params(prior, epsilon))
+    told = make("k_rr", epsilon=epsilon, n_classes=mechanism.k)
+    assert isinstance(mechanism.worst_ratio(), Fraction)
+    assert mechanism.worst_ratio() == told.worst_ratio()
+    law = mechanism.probabilities(cell_middles(30))
+    assert np.log(law.max() / law.min()) <= epsilon + 1e-12
+
+
+def test_a_value_on_a_cut_is_of_the_upper_bin() -> None:
+    """And the ends belong to the outer bins."""
+    mechanism = RROnBins(epsilon=1.0, cuts=[-0.5, 0.25], answers=[-0.7, 0, 0.5])
+    assert mechanism.bins([-1, -0.5, 0.2, 0.25, 1]).tolist() == [0, 1, 1, 2, 2]
+
+
+def test_draws_follow_the_law() -> None:
+    """Each answer as often as stated, within 5 standard errors."""
+    mechanism = RROnBins(epsilon=1.0)
+    drawn = mechanism.randomize(np.full(50_000, 0.1), SeededEntropy(3))
+    law = mechanism.probabilities(0.1)
+    shares = (drawn[:, None] == mechanism.outputs).mean(axis=0)
+    assert (np.abs(shares - law) < 5 * np.sqrt(law / 50_000)).all()
+
+
+def test_one_bin_says_nothing() -> None:
+    """The answer is constant and the loss 0."""
+    mechanism = RROnBins(epsilon=1.0, cuts=[], answers=[0.3])
+    assert mechanism.worst_log_ratio() == 0
+    drawn = mechanism.randomize(np.linspace(-1, 1, 9), SeededEntropy(0))
+    assert set(drawn.tolist()) == {0.3}
+
+
+def test_bins_made_from_the_labels_are_caught() -> None:
+    """The answer of a label tells where it lies, however it is randomized."""
+    broken, honest = _CutsByLabel(epsilon=1.0), RROnBins(epsilon=1.0)
+    outputs = broken.randomize(np.full(50, 0.8), SeededEntropy(0))
+    assert not broken.possible_mask(outputs).all()
+    twin, shipped = (subject_of(each, "rr_on_bins") for each in (broken, honest))
+    x = np.array(0.8)
+    for subject, passes in ((twin, False), (shipped, True)):
+        drawn = subject.draw(x, 4000, SeededEntropy(1))
+        assert (subject.law_gap(x, drawn, 1e-6) is None) == passes
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"cuts": [0.2, 0.1]}, "cuts must be one row"),
+        ({"cuts": [0.0, 1.0]}, "strictly between -1 and 1"),
+        ({"cuts": [0.0]}, "one bin more"),
+        ({"answers": [0, 0, 1]}, "answers must be one row"),
+        ({"answers": [0, np.nan, 1]}, "finite"),
+    ],
+)
+def test_bins_that_are_none_are_refused(params, said: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(UserError, match=said):
+        RROnBins(epsilon=1.0, **params)
+
+
+def test_the_bins_of_a_prior_are_its_optimal_ones() -> None:
+    """Cuts between cells, answers as the program gives them."""
+    prior = np.random.default_rng(0).dirichlet(np.ones(10))
+    found = optimal_binning(cell_middles(10), prior, 2.0)
+    mechanism = make("rr_on_bins", epsilon=2.0, **bin_params(prior, 2.0))
+    assert np.array_equal(mechanism.outputs, found.answers)
+    starts = np.flatnonzero(np.diff(mechanism.bins(cell_middles(10)), prepend=-1))
+    assert np.array_equal(starts, found.starts)

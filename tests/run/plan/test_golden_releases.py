@@ -16,7 +16,7 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.planner import make_plan
 from tests import production
-from tests.protocols.test_direct_production import arm
+from tests.protocols.test_direct import arm
 
 REPOSITORY = Path(__file__).parents[3]
 PHONEMES = {

@@ -20,7 +20,7 @@ from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.store.artifacts import artifact
 from tests import production
-from tests.protocols.test_direct_production import arm
+from tests.protocols.test_direct import arm
 from tests.small_shards import make_small
 
 ROWS = 16

@@ -260,11 +260,7 @@ class Codes:
                     f"prior has shape {prior.shape}; give one for each of the"
                     f" {shape[0]} codes and {shape[1]} classes: {shape}."
                 )
-            put(
-                self,
-                "prior",
-                np.broadcast_to(prior, shape),
-            )
+            put(self, "prior", np.broadcast_to(prior, shape))
         budget = f"epsilon {self.epsilon:g} for {self.n_classes} classes"
         if self.values.ndim not in {1, 2}:
             shape = self.values.shape

@@ -117,7 +117,7 @@ def class_shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
         squares += (decoded**2).sum(axis=0)
     n = len(codes)
     mean = total / n
-    return mean, np.sqrt((squares / n - mean**2) / max(1, n - 1))
+    return mean, np.sqrt(np.maximum(squares / n - mean**2, 0) / max(1, n - 1))
 
 
 ROUNDS_ENCODER = "rr_with_prior"

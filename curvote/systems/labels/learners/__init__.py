@@ -10,10 +10,4 @@ if TYPE_CHECKING:
     from curvote.systems.labels.learners.base import Learner
     from curvote.systems.labels.learners.factory import make
 else:
-    __getattr__ = exports(
-        __name__,
-        {
-            "Learner": "base",
-            "make": "factory",
-        },
-    )
+    __getattr__ = exports(__name__, {"Learner": "base", "make": "factory"})

@@ -17,17 +17,12 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import FILTERS
-from curvote.systems.labels.learners.base import (
-    NO_VOTES,
-    Learner,
-    LeftOutVotes,
-    TrainingSet,
-)
+from curvote.systems.labels.learners import base
 from curvote.systems.labels.learners.registry import LEARNERS
 
 
 @dataclass(eq=False, repr=False)
-class Foreign(Learner):
+class Foreign(base.Learner):
     """Fits a scikit-learn estimator to codes, also a Pipeline that ends in one.
 
     A regressor learns the K decoded columns; a classifier the K bits of each code, and
@@ -38,7 +33,7 @@ class Foreign(Learner):
 
     estimator: Any
 
-    def _learn(self, data: TrainingSet) -> None:
+    def _learn(self, data: base.TrainingSet) -> None:
         """Fit a copy; what it draws comes from ``rng`` unless it has its own seed."""
         X, codes, rng, _ = data
         model = clone(self.estimator)
@@ -88,15 +83,15 @@ class Foreign(Learner):
     def _map_back(self, chances: FloatArray) -> FloatArray:
         return self.low_ + chances * (self.high_ - self.low_)
 
-    def _out_of_bag_votes(self) -> LeftOutVotes:
+    def _out_of_bag_votes(self) -> base.LeftOutVotes:
         last = _last_step(self.model_)
         if not is_classifier(last):
             predictions = np.asarray(last.oob_prediction_)
-            return LeftOutVotes(np.arange(len(predictions)), predictions)
+            return base.LeftOutVotes(np.arange(len(predictions)), predictions)
         chances = np.asarray(last.oob_decision_function_)
         if chances.ndim != 3:  # (n, 2, K), but for a column of one value
-            return NO_VOTES
-        return LeftOutVotes(np.arange(len(chances)), self._map_back(chances[:, 1]))
+            return base.NO_VOTES
+        return base.LeftOutVotes(np.arange(len(chances)), self._map_back(chances[:, 1]))
 
 
 def _last_step(model: Any) -> Any:
@@ -113,7 +108,7 @@ def _for_columns(model: Any) -> Any:
     return model if several else MultiOutputRegressor(model)
 
 
-def make(estimator: Any, **params: Any) -> Learner:
+def make(estimator: Any, **params: Any) -> base.Learner:
     """Return an unfitted learner.
 
     ``estimator`` is a name of the registry, a `Learner`, or a scikit-learn regressor,
@@ -132,7 +127,7 @@ def make(estimator: Any, **params: Any) -> Learner:
     for name in params:
         validate.one_of(learner.get_params(), parameter=name)
     learner.set_params(**params)
-    return learner if isinstance(learner, Learner) else Foreign(learner)
+    return learner if isinstance(learner, base.Learner) else Foreign(learner)
 
 
 _GRAPH_SIZES = ("anchors", "neighbours")
@@ -147,7 +142,7 @@ def needs_graph(learners: Iterable[Mapping[str, Any]]) -> bool:
     return any(map(takes_graph, unfitted))
 
 
-def takes_graph(learner: Learner) -> bool:
+def takes_graph(learner: base.Learner) -> bool:
     """Return whether a learner takes a graph as ``spectral``, and states none."""
     params, usual = learner.get_params(), type(learner)().get_params()
     has_own_graph = any(params.get(name) != usual.get(name) for name in _GRAPH_SIZES)

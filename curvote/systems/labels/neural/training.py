@@ -118,10 +118,7 @@ def _begin_cnn(
 
 
 def _apply_cnn(
-    params: Params,
-    stats: Params,
-    x: Array,
-    key: Array | None,
+    params: Params, stats: Params, x: Array, key: Array | None
 ) -> tuple[Array, Params]:
     """Return the outputs (n, K) of images (n, h, w, c)."""
     x = max_pool(jax.nn.relu(convolve(x, params["first"])))

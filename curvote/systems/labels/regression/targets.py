@@ -24,12 +24,7 @@ from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.factory import make
 from curvote.mechanisms.piecewise import Hybrid, Piecewise, SquareWave
 from curvote.mechanisms.randomized_response import RROnBins
-from curvote.systems.labels.codes.encoding import (
-    NoiseSource,
-    Score,
-    entropy_of,
-    mean_score,
-)
+from curvote.systems.labels.codes import encoding
 
 # Below it the square of an output says nothing of the label's.
 _LEAST_SLOPE = 1e-6
@@ -256,7 +251,7 @@ def to_unit_interval(y: FloatArray, bounds: tuple[float, float]) -> FloatArray:
     return np.asarray(2 * ((inside - lower) / (upper - lower)) - 1)
 
 
-def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
+def squared_error(model: Any, X: Any, targets: NoisedTargets) -> encoding.Score:
     """Return the mean squared error of ``model`` on records whose labels nobody shows.
 
     Parameters
@@ -286,7 +281,7 @@ def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
     True
     """
     predictions = model.predict(X) if hasattr(model, "predict") else np.asarray(model)
-    return mean_score(targets.squared_errors(predictions))
+    return encoding.mean_score(targets.squared_errors(predictions))
 
 
 # So near to the least loss is as good: fewer bins are taken.
@@ -451,7 +446,7 @@ def noise_targets(
     bounds: tuple[float, float],
     epsilon: float = 1.0,
     randomizer: str = AUTO,
-    random_state: NoiseSource = None,
+    random_state: encoding.NoiseSource = None,
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:
@@ -486,7 +481,7 @@ def noise_targets(
     """
     labels = to_unit_interval(check_numbers(y), check_bounds(bounds))
     template = make_template(bounds, epsilon, randomizer, prior=prior)
-    values = template.mechanism.randomize(labels, entropy_of(random_state))
+    values = template.mechanism.randomize(labels, encoding.entropy_of(random_state))
     return replace(template, values=values)
 
 

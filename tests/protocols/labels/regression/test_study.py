@@ -113,9 +113,7 @@ def test_it_learns_and_says_how_well(randomizer: str, clients: Columns) -> None:
     assert abs(off) < 4 * told["regression", "honest_mse_error"]
 
 
-def test_numbers_of_the_tested_say_nothing_before_the_report(
-    clients: Columns,
-) -> None:
+def test_numbers_of_the_tested_say_nothing_before_the_report(clients: Columns) -> None:
     """Altered, the released numbers and the forecast are the same."""
     altered = clients["target"].copy()
     altered[roles_of_table(clients, PARAMS, 0)["test"]] = 20
