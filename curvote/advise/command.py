@@ -245,7 +245,6 @@ def _plan_lines(
 
 
 def _outlook_text(outlook: Outlook) -> str:
-    """Return the outlook as text: a table, and the reasons for it."""
     from curvote.messages.amplification import OUTSIDER
 
     best = [format_percent(signal.best) for signal in outlook.signals.values()]

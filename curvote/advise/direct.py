@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -366,10 +366,22 @@ def expect_direct(
     directions = make_directions(chosen, d, "standard", "auto")
     case = DirectCase(n, epsilon, directions, chosen == "two", lies)
     rng = np.random.default_rng(seed)
+    errors = partial(case.errors, rng)
+    return average_worlds(rng, signal, directions, errors, chosen)
+
+
+def average_worlds(
+    rng: Rng,
+    signal: Signal,
+    directions: Directions,
+    errors: Callable[[World], FloatArray],
+    arm: str,
+) -> Expectation:
+    """Return the expectation over random directions of the signal."""
     with threadpool_limits(limits=1):  # matrices are too small to share
         worlds = (World.draw(rng, signal, directions) for _ in range(SLANTS))
-        errors = [case.errors(rng, world) for world in worlds]
-    return Expectation(float(np.mean(errors)), float(np.std(errors)), chosen)
+        all_errors = [errors(world) for world in worlds]
+    return Expectation(float(np.mean(all_errors)), float(np.std(all_errors)), arm)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ A voter is a record drawn by itself, so whether it finds a direction right is a 
 with the direction's accuracy, then noised; a liar's bit is what it likes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from curvote.advise import direct
 from curvote.advise.direct import Expectation, Lies, Signal
@@ -18,8 +17,7 @@ from curvote.advise.mrma import keep_probability
 from curvote.base import validate
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.curves.direction import Directions
-from curvote.learning.directions import Line, ReportMean
+from curvote.learning.directions import ReportMean
 from curvote.learning.volunteers import (
     VolunteerRecords,
     joint_classifier,
@@ -163,11 +161,11 @@ def expect_alone(count: int, d: int, signal: Signal, *, seed: int = 0) -> Expect
     rng = np.random.default_rng(seed)
     directions = make_directions("mean", d, "standard", "auto")
 
-    def draw_lines(world: direct.World) -> Iterator[Line]:
-        for _ in range(VOLUNTEER_RUNS):
-            yield ridge_logistic(*world.draw_records(rng, count))
+    def errors(world: direct.World) -> FloatArray:
+        draws = (world.draw_records(rng, count) for _ in range(VOLUNTEER_RUNS))
+        return world.errors([ridge_logistic(*rows) for rows in draws])
 
-    return _expect_lines(rng, signal, directions, draw_lines, "volunteers")
+    return direct.average_worlds(rng, signal, directions, errors, "volunteers")
 
 
 def expect_joined(
@@ -178,29 +176,16 @@ def expect_joined(
     rng = np.random.default_rng(seed)
     directions = make_directions(arm, d, "standard", "auto")
 
-    def draw_lines(world: direct.World) -> Iterator[Line]:
-        noise = direct.MeanNoise(rng, world, epsilon, direct.NO_LIES)
+    def errors(world: direct.World) -> FloatArray:
+        noise, lines = direct.MeanNoise(rng, world, epsilon, direct.NO_LIES), []
         for mean in noise.draw_means(n, VOLUNTEER_RUNS):
             public_records = world.draw_records(rng, count)
             public = VolunteerRecords.from_records(directions, *public_records)
-            yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)
+            parts = ReportMean(mean, n), directions, epsilon, public
+            lines.append(joint_classifier(*parts))
+        return world.errors(lines)
 
-    return _expect_lines(rng, signal, directions, draw_lines, "joined")
-
-
-def _expect_lines(
-    rng: np.random.Generator,
-    signal: Signal,
-    directions: Directions,
-    draw_lines: Callable[[direct.World], Iterator[Line]],
-    arm: str,
-) -> Expectation:
-    errors = []
-    with threadpool_limits(limits=1):  # matrices are too small to share
-        for _ in range(direct.SLANTS):
-            world = direct.World.draw(rng, signal, directions)
-            errors.append(world.errors(list(draw_lines(world))))
-    return Expectation(float(np.mean(errors)), float(np.std(errors)), arm)
+    return direct.average_worlds(rng, signal, directions, errors, "joined")
 
 
 NO_GAIN = 0.01  # over the majority: not worth a budget

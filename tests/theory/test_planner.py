@@ -1,10 +1,7 @@
 """The planner: it foresees the simulated protocol, and what it recommends is good."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from benchmarks.bench_planner import Setting, World, simulated
 from curvote.advise import planner
@@ -28,7 +25,7 @@ PRIOR = UtilityPrior(0.9)
 PAPER = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.8}
 
 
-def setting(shape: str, d: int, epsilon: float, positive: float = 0.5) -> Setting:
+def setting(shape, d, epsilon, positive=0.5):
     """Return a small task whose classes differ along a slanted line."""
     rng = np.random.default_rng(d)
     direction = rng.standard_normal(d)
@@ -53,9 +50,9 @@ def setting(shape: str, d: int, epsilon: float, positive: float = 0.5) -> Settin
         ),
     ],
 )
-def test_the_prediction_is_within_two_points_of_the_protocol(given: Setting) -> None:
+def test_the_prediction_is_within_two_points_of_the_protocol(given):
     """The mean, and the standard deviation from run to run; real noise, real votes."""
-    told, found = given.predicted(), simulated(given, seed=1, precision=0.004)
+    told, found = given.predicted(), simulated(given, seed=1, precision=0.006)
     assert abs(told.accuracy - found.mean()) < 0.02
     assert abs(told.spread - found.std()) < 0.02
     low, high = told.interval
@@ -69,17 +66,17 @@ def test_the_prediction_is_within_two_points_of_the_protocol(given: Setting) -> 
     shape=st.sampled_from(["classes", "cloud"]),
 )
 def test_the_best_rule_has_the_accuracy_that_was_told(
-    best: float, positive: float, separation: float | None, shape: str
-) -> None:
+    best, positive, separation, shape
+):
     """No rule of the model beats ``best``, and one reaches it."""
     prior = UtilityPrior(best, 0.3, separation, positive, shape)
-    angle, offset = np.meshgrid(np.linspace(0, np.pi, 41), np.linspace(-4, 4, 801))
+    angle, offset = np.meshgrid(np.linspace(0, np.pi, 21), np.linspace(-4, 4, 201))
     coef = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     found = prior.utility(coef, offset * prior.distance)
     assert best - 2e-3 < found.max() < best + 1e-9
 
 
-def drawn(prior: UtilityPrior, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+def drawn(prior, rng, n):
     """Return records (n, 3) and labels, drawn by the words of a prior."""
     z = prior.spread * rng.standard_normal((n, 3))
     if prior.shape == "classes":
@@ -94,9 +91,7 @@ def drawn(prior: UtilityPrior, rng: np.random.Generator, n: int) -> tuple[Any, A
 
 @pytest.mark.parametrize("shape", ["classes", "cloud"])
 @pytest.mark.parametrize("positive", [0.5, 0.6])
-def test_utilities_are_those_of_clients_drawn_by_the_prior(
-    shape: str, positive: float
-) -> None:
+def test_utilities_are_those_of_clients_drawn_by_the_prior(shape, positive):
     """Rules are right as often as said; means and scatter are what was said."""
     prior = UtilityPrior(0.85, positive=positive, shape=shape)
     rng, n = np.random.default_rng(0), 200_000
@@ -114,9 +109,7 @@ def test_utilities_are_those_of_clients_drawn_by_the_prior(
 
 
 @given(r=st.floats(-0.95, 0.95), h=st.floats(-3, 3) | st.just(0.0), k=st.floats(-3, 3))
-def test_agreement_is_that_of_two_normal_variables(
-    r: float, h: float, k: float
-) -> None:
+def test_agreement_is_that_of_two_normal_variables(r, h, k):
     """Beside scipy's bivariate normal law, also at zero."""
     both = multivariate_normal.cdf([h, k], cov=[[1, r], [r, 1]])
     expected = 1 - norm.cdf(h) - norm.cdf(k) + 2 * both
@@ -125,9 +118,7 @@ def test_agreement_is_that_of_two_normal_variables(
 
 @pytest.mark.parametrize("when_none_pass", ["soft", "best", "uniform"])
 @pytest.mark.parametrize("cutoff", [0.5, 0.8])
-def test_runs_are_averaged_as_the_server_does(
-    when_none_pass: str, cutoff: float
-) -> None:
+def test_runs_are_averaged_as_the_server_does(when_none_pass, cutoff):
     """Weights, fallback and mean of many runs at once are those of each alone."""
     judged = planner.poll_crowd(Case(3, 3.0, PRIOR), Sizes(300, 60, 30, 6), seed=1)
     ties = judged.utility == 0.5
@@ -145,7 +136,7 @@ def test_runs_are_averaged_as_the_server_does(
         assert (float(alone), none) == (pytest.approx(final[run]), none_passed[run])
 
 
-def test_learners_share_the_reports_that_they_draw() -> None:
+def test_learners_share_the_reports_that_they_draw():
     """The class means of two learners are as alike as with real draws of 150 of 200."""
     rng, runs = np.random.default_rng(0), 1500
     real = np.empty((runs, 2))
@@ -161,10 +152,10 @@ def test_learners_share_the_reports_that_they_draw() -> None:
     assert means.std() == pytest.approx(scale * real.std(), rel=5 / np.sqrt(2 * runs))
 
 
-def test_more_of_everything_helps() -> None:
+def test_more_of_everything_helps():
     """Clients, budget, a better mechanism; and fewer coordinates."""
 
-    def expected(n: int = 3000, d: int = 4, epsilon: float = 2.0, **more: Any) -> float:
+    def expected(n=3000, d=4, epsilon=2.0, **more):
         return predict(n // 3, 2 * n // 3, d, epsilon, PRIOR, **PAPER, **more).accuracy
 
     least = expected() + 0.02
@@ -174,7 +165,7 @@ def test_more_of_everything_helps() -> None:
     assert expected(mechanism="privunit") > least
 
 
-def test_a_prediction_is_a_function_of_its_arguments() -> None:
+def test_a_prediction_is_a_function_of_its_arguments():
     """The same numbers twice; another seed within the stated error."""
     first, again, other = (
         predict(500, 2500, 4, 2.0, PRIOR, **PAPER, seed=seed) for seed in (1, 1, 2)
@@ -186,7 +177,7 @@ def test_a_prediction_is_a_function_of_its_arguments() -> None:
 
 
 @pytest.mark.parametrize("shape", ["classes", "cloud"])
-def test_classifiers_that_cancel_leave_a_constant(shape: str) -> None:
+def test_classifiers_that_cancel_leave_a_constant(shape):
     """All learn from the same reports, and as many may be reversed as not."""
     prior = replace(PRIOR, positive=0.7, shape=shape)
     intercept = np.array([1.0, 0.0, -1.0])
@@ -197,8 +188,10 @@ def test_classifiers_that_cancel_leave_a_constant(shape: str) -> None:
 
 
 @pytest.mark.parametrize("n", [2, pytest.param(20, marks=pytest.mark.faults)])
-def test_no_other_sizes_promise_more_than_the_recommended(n: int) -> None:
+def test_no_other_sizes_promise_more_than_the_recommended(monkeypatch, n):
     """Random sizes and the published ones stay below, but for a point of luck."""
+    monkeypatch.setattr(planner, "ROUGH", 100)
+    monkeypatch.setattr(planner, "REPLICATES", 1500)
     prior, epsilon = replace(PRIOR, positive=0.45), 2.0
     plan = recommend(3000, 4, epsilon, prior)
     assert plan.n_train + plan.n_vote == 3000
@@ -222,7 +215,7 @@ def test_no_other_sizes_promise_more_than_the_recommended(n: int) -> None:
 
 
 @pytest.mark.parametrize("shape", ["classes", "cloud"])
-def test_the_pilot_finds_the_separation_back(shape: str) -> None:
+def test_the_pilot_finds_the_separation_back(shape):
     """From the accuracy of weak classifiers to the distance that gave it."""
     truth = UtilityPrior(0.88, 0.25, separation=0.5, positive=0.45, shape=shape)
     sizes = {"n_per_learner": 60, "n_learners": 100, "cutoff": 0.8}
@@ -254,13 +247,13 @@ def test_the_pilot_finds_the_separation_back(shape: str) -> None:
         (lambda: prior_from_weak(PRIOR, 0.4, 50, 4, 1.0), "weak is 0.4"),
     ],
 )
-def test_what_makes_no_sense_is_refused(call: Any, message: str) -> None:
+def test_what_makes_no_sense_is_refused(call, message):
     """Each message names what was given."""
     with pytest.raises(UserError, match=message):
         call()
 
 
-def curvote_advise(*words: str) -> Result:
+def curvote_advise(*words):
     """Run `curvote advise` for 120 clients of two coordinates."""
     app = typer.Typer()
     app.command()(advise)
@@ -268,7 +261,7 @@ def curvote_advise(*words: str) -> Result:
     return CliRunner().invoke(app, [*task, *words])
 
 
-def test_the_command_speaks_the_words_of_a_pipeline() -> None:
+def test_the_command_speaks_the_words_of_a_pipeline():
     """The same plan as JSON and as lines that fit pipelines.yaml."""
     document = json.loads(curvote_advise("--epsilon", "9", "--json").stdout)
     settings = document["settings"]
@@ -281,14 +274,14 @@ def test_the_command_speaks_the_words_of_a_pipeline() -> None:
     assert "Nothing is learnt" not in text
 
 
-def test_the_command_says_when_nothing_is_learnt() -> None:
+def test_the_command_says_when_nothing_is_learnt():
     """At a tiny budget, beside the constant classifier."""
     text = curvote_advise("--epsilon", "0.05", "--positive", "0.4").stdout
     assert "constant classifier 60.0%" in text
     assert "Nothing is learnt" in text
 
 
-def test_the_command_takes_a_pilot_whole() -> None:
+def test_the_command_takes_a_pilot_whole():
     """An accuracy and the reports behind it belong together, and replace a distance."""
     pilot = ("--epsilon", "9", "--weak", "0.7")
     assert curvote_advise(*pilot, "--weak-size", "60").exit_code == 0

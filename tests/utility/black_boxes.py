@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import Law
-from curvote.systems.utility.method.engines.base import (
-    Channel,
-    class_indices,
-    predict_batched,
-)
-from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
+from curvote.systems.utility.method.engines import base
 
 
-def grid_shares(known: BlackBoxSurface, channel: Channel, cells: int) -> FloatArray:
+def grid_shares(known, channel, cells):
     """Return the agreement of each record, two sensitive features, by cells x cells.
 
     The edges of the bounds, where clipped noise is, are lines of their own; inside a
@@ -35,8 +28,8 @@ def grid_shares(known: BlackBoxSurface, channel: Channel, cells: int) -> FloatAr
         for record in question.records:
             rows = np.tile(record, (len(points), 1))
             rows[:, list(question.sensitive)] = points
-            found = predict_batched(question.model, rows)
-            answers.append(class_indices(known.classes, found))
+            found = base.predict_batched(question.model, rows)
+            answers.append(base.class_indices(known.classes, found))
         _ASKED[key] = question.model, np.stack(answers) == known.clean[:, None]
     _, right = _ASKED[key]
     shares = np.zeros(len(known.clean))
@@ -52,7 +45,7 @@ def grid_shares(known: BlackBoxSurface, channel: Channel, cells: int) -> FloatAr
 _ASKED: dict[tuple[int, bytes, int], tuple[Any, NDArray[np.bool_]]] = {}
 
 
-def _cells(law: Law, lines: FloatArray) -> FloatArray:
+def _cells(law, lines):
     low = law.cdf(lines[:1])
     inner = np.diff(law.cdf(lines[:-1]), axis=1)
     last = law.below(lines[-1:]) - law.cdf(lines[-2:-1])

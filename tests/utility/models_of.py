@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.engines.base import make_channel
 
 NAMES = ("age", "hypertension", "heart_disease", "ever_married", "glucose", "bmi")
 
@@ -23,7 +24,7 @@ class Data(NamedTuple):
     bounds: FloatArray
 
 
-def stroke_like(n: int = 400, seed: int = 1) -> Data:
+def stroke_like(n=400, seed=1):
     """Return people of whom about half have had a stroke; age and bmi are sensitive."""
     rng = np.random.default_rng(seed)
     age = rng.integers(1, 100, n) * 1.0
@@ -38,7 +39,7 @@ def stroke_like(n: int = 400, seed: int = 1) -> Data:
     return Data(X, stroke.astype(np.int64), NAMES, (0, 5), bounds)
 
 
-def digits_like(n: int = 400, seed: int = 1) -> Data:
+def digits_like(n=400, seed=1):
     """Return noisy pictures of 3x3 pixels in [0, 1], four classes of much the same."""
     rng = np.random.default_rng(seed)
     shapes = np.random.default_rng(7).random((4, 9))
@@ -51,28 +52,37 @@ def digits_like(n: int = 400, seed: int = 1) -> Data:
 DATA = {"stroke": stroke_like, "digits": digits_like}
 
 
-def logistic(data: str = "stroke") -> Any:
+def channel(on, mechanism="pm_01", epsilon=2.0, **settings):
+    """Return the channel on the ``bounds`` of data, of a question or of coordinates.
+
+    Their middle stands in place of what is withheld.
+    """
+    wanted = {"bounds": on.bounds, "fill_value": on.bounds.mean(axis=1)} | settings
+    return make_channel(mechanism, epsilon=epsilon, **wanted)
+
+
+def logistic(data="stroke"):
     """Return a logistic regression of ``DATA[data]()``."""
     from sklearn.linear_model import LogisticRegression
 
     return _fitted(LogisticRegression, data, max_iter=5000)
 
 
-def forest(data: str = "stroke", trees: int = 20) -> Any:
+def forest(data="stroke", trees=20):
     """Return a random forest of deep trees."""
     from sklearn.ensemble import RandomForestClassifier
 
     return _fitted(RandomForestClassifier, data, n_estimators=trees, random_state=1)
 
 
-def boosting(data: str = "stroke", trees: int = 20) -> Any:
+def boosting(data="stroke", trees=20):
     """Return gradient boosting of trees of depth 3."""
     from sklearn.ensemble import GradientBoostingClassifier
 
     return _fitted(GradientBoostingClassifier, data, n_estimators=trees, random_state=1)
 
 
-def hist_boosting(data: str = "stroke", trees: int = 20) -> Any:
+def hist_boosting(data="stroke", trees=20):
     """Return histogram gradient boosting."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -80,7 +90,7 @@ def hist_boosting(data: str = "stroke", trees: int = 20) -> Any:
 
 
 @cache
-def network(data: str = "stroke", layers: tuple[int, ...] = (8, 8)) -> Any:
+def network(data="stroke", layers=(8, 8)):
     """Return a small ReLU network, fitted to standardised columns: a pipeline."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
@@ -92,13 +102,13 @@ def network(data: str = "stroke", layers: tuple[int, ...] = (8, 8)) -> Any:
 
 
 @cache
-def _fitted(kind: Any, data: str, **settings: Any) -> Any:
+def _fitted(kind, data, **settings):
     given = DATA[data]()
     return kind(**settings).fit(given.X, given.y)
 
 
 @cache
-def _fitted_network(data: str, layers: tuple[int, ...]) -> Any:
+def _fitted_network(data, layers):
     from sklearn.neural_network import MLPClassifier
     from sklearn.preprocessing import StandardScaler
 

@@ -1,22 +1,19 @@
 """Small settings that the tests of deployments share: generated people, one model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from curvote.systems.utility.method.deployment import Setting, make_setting
-from curvote.systems.utility.method.profile import Profile, build_profile
+from curvote.systems.utility.method.deployment import make_setting
+from curvote.systems.utility.method.profile import build_profile
 from tests.utility import models_of
 
 RECORDS, PUBLIC = 60, 80
 
 
 @cache
-def people(sensitive: tuple[int, ...] = (0, 5)) -> Setting:
+def people(sensitive=(0, 5)):
     """Return a logistic regression asked about people, with public people beside.
 
     Age, glucose and body mass index (0, 4, 5) can be sensitive.
@@ -38,12 +35,12 @@ def people(sensitive: tuple[int, ...] = (0, 5)) -> Setting:
 
 
 @cache
-def people_known(sensitive: tuple[int, ...] = (0, 5)) -> Profile:
+def people_known(sensitive=(0, 5)):
     """Return what is known of `people`."""
     return build_profile(people(sensitive))
 
 
-def other(**fields: Any) -> tuple[Setting, Profile]:
+def other(**fields):
     """Return `people` with other fields, and what is known of them."""
     given = replace(people(), **fields)
     return given, build_profile(given)

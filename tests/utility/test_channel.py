@@ -1,7 +1,5 @@
 """The channel: what is drawn follows the law, in the model's own units."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -41,7 +39,7 @@ MECHANISMS = {
 }
 
 
-def built(name: str, clip: bool = True, epsilon: float = 6.0) -> Channel:
+def built(name, clip=True, epsilon=6.0):
     """The channel of one mechanism on all three features."""
     params = MECHANISMS[name]
     return make_channel(
@@ -49,7 +47,7 @@ def built(name: str, clip: bool = True, epsilon: float = 6.0) -> Channel:
     )
 
 
-def agrees(channel: Channel, values: np.ndarray = VALUES) -> bool:
+def agrees(channel, values=VALUES):
     """Say whether draws fall into boxes as often as the law says, at 4.5 errors."""
     law, n = channel.law(values), len(values)
     draws = channel.draw(np.repeat(values, DRAWS, axis=0), SeededEntropy(SEED))

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method import profile
 from curvote.systems.utility.method.deployment import Deployment, make_setting
 from curvote.systems.utility.method.engines.discriminants import LinearModel
-from curvote.systems.utility.method.profile import (
-    REACHES,
-    build_profile,
-    prior_weights,
-    restore_profile,
-)
 from curvote.systems.utility.method.scan import measure
 from tests.utility.settings_of import people, people_known
 
@@ -37,7 +32,7 @@ def kept(arrays):
 @pytest.mark.parametrize("deployment", ASKED, ids=lambda each: each.read)
 def test_what_was_kept_in_a_file_answers_alike(deployment):
     """The model is not asked again: one that refuses to answer is no matter."""
-    again = restore_profile(SETTING, kept(KNOWN.arrays()))
+    again = profile.restore_profile(SETTING, kept(KNOWN.arrays()))
     first, second = (measure(SETTING, each, deployment) for each in (KNOWN, again))
     np.testing.assert_array_equal(first.agreement, second.agreement)
     np.testing.assert_array_equal(first.right, second.right)
@@ -48,10 +43,10 @@ def test_what_was_kept_in_a_file_answers_alike(deployment):
 def test_what_is_not_known_is_not_kept():
     """Without public records and training data there are no arrays of them."""
     bare = replace(SETTING, public=None, train=None)
-    about = build_profile(bare, evidence="draws")
+    about = profile.build_profile(bare, evidence="draws")
     arrays = about.arrays()
     assert not {"public", "without", "weights"} & set(arrays)
-    again = restore_profile(bare, kept(arrays))
+    again = profile.restore_profile(bare, kept(arrays))
     assert again.public is None
     assert again.box is None
     assert np.array_equal(again.clean, KNOWN.clean)
@@ -83,8 +78,8 @@ def told(tells, seed=3):
 def test_a_prior_weighs_those_alike_where_that_tells():
     """The floor follows from the other features, and every reading is better."""
     alike = told(tells=True)
-    known = build_profile(alike)
-    found = prior_weights(alike)
+    known = profile.build_profile(alike)
+    found = profile.prior_weights(alike)
     assert found.shape == (60, 400)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     same = alike.records[:, [1]] == alike.public[:, 1]
@@ -100,20 +95,20 @@ def test_a_prior_weighs_those_alike_where_that_tells():
 
 def test_all_weigh_alike_where_nothing_tells():
     """Or where there is nothing else, or nobody else."""
-    assert prior_weights(told(tells=False)) is None
+    assert profile.prior_weights(told(tells=False)) is None
     given = told(tells=True)
-    assert prior_weights(replace(given, public=given.public[:1])) is None
-    assert prior_weights(replace(given, public=None)) is None
+    assert profile.prior_weights(replace(given, public=given.public[:1])) is None
+    assert profile.prior_weights(replace(given, public=None)) is None
     constant = given.public.copy()
     constant[:, 1:] = 1.0
-    assert prior_weights(replace(given, public=constant)) is None
-    assert list(REACHES) == sorted(REACHES, reverse=True)
+    assert profile.prior_weights(replace(given, public=constant)) is None
+    assert list(profile.REACHES) == sorted(profile.REACHES, reverse=True)
 
 
 def test_the_published_claim_stands_beside_where_it_is_asked_for():
     """It is not the bound."""
     two = replace(SETTING, records=SETTING.records[:2], labels=None, groups=None)
-    about = build_profile(two, published=SeededEntropy(1))
+    about = profile.build_profile(two, published=SeededEntropy(1))
     deployment = Deployment("pm_01", 4.0, (0.5, 0.5))
     first = measure(two, about, deployment)
     assert first.claimed.shape == (2,)

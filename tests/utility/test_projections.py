@@ -1,7 +1,5 @@
 """Public coordinates instead of features: sent, rebuilt, and agreed with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -14,15 +12,10 @@ from sklearn.neural_network import MLPClassifier
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.systems.utility.method import projections
-from curvote.systems.utility.method.deployment import Setting, make_setting
-from curvote.systems.utility.method.engines.base import (
-    Draws,
-    choose_engine,
-    make_channel,
-)
+from curvote.systems.utility.method.deployment import make_setting
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.profile import build_profile
 from curvote.systems.utility.method.projections import (
-    Coordinates,
     active_directions,
     coordinates_along,
     direction_coordinates,
@@ -35,7 +28,7 @@ from tests.utility import models_of
 SENSITIVE = (0, 3, 4, 5, 7)
 
 
-def table(n: int, seed: int) -> np.ndarray:
+def table(n, seed):
     """Records of 8 columns whose sensitive ones have two large directions."""
     rng = np.random.default_rng(seed)
     mix = np.random.default_rng(0).normal(size=(2, 8)) * [5, 1, 1, 2, 3, 0.5, 1, 4]
@@ -46,7 +39,7 @@ PUBLIC = table(300, 1)
 RECORDS = table(200, 2)
 
 
-def classifier(names: bool = False) -> LogisticRegression:
+def classifier(names=False):
     """A model of all columns, which knows their names or not."""
     X, centre = table(500, 3), np.arange(8)
     y = (X - centre) @ [1, 0.2, -0.3, 1, -1, 1, 0.1, 0.5] > 0
@@ -54,17 +47,15 @@ def classifier(names: bool = False) -> LogisticRegression:
     return LogisticRegression(max_iter=2000).fit(given, y)
 
 
-def public(values: np.ndarray = PUBLIC) -> np.ndarray:
+def public(values=PUBLIC):
     """The sensitive columns."""
     return values[:, list(SENSITIVE)]
 
 
-def sent(how: Coordinates, epsilon: float, mechanism: str = "joint_box") -> float:
+def sent(how, epsilon, mechanism="joint_box"):
     """The share of records whose answer is the clean one, by draws."""
     k, model = len(how.bounds), classifier()
-    channel = make_channel(
-        mechanism, epsilon=epsilon, bounds=how.bounds, fill_value=np.zeros(k)
-    )
+    channel = models_of.channel(how, mechanism, epsilon)
     records = np.repeat(how.records(RECORDS, SENSITIVE), 50, axis=0)
     records[:, :k] = channel.draw(records[:, :k], SeededEntropy(SEED))
     answers = how.before(model, 8, SENSITIVE).predict(records)
@@ -128,7 +119,7 @@ def test_least_squares_is_the_best_way_back():
     basis = np.random.default_rng(5).normal(size=(5, 2))
     how = coordinates_along(basis, public())
 
-    def error(how: Coordinates) -> float:
+    def error(how):
         rebuilt = how.centre + how.of(public()) @ how.back
         return float(np.sum((rebuilt - public()) ** 2))
 
@@ -156,7 +147,7 @@ def test_score_of_a_linear_model_is_its_one_direction(names):
     assert np.abs(np.corrcoef(slope, basis[:, 0])[0, 1]) > 0.999
     named = pd.DataFrame(RECORDS, columns=list("abcdefgh")) if names else RECORDS
 
-    def kept(how: Coordinates) -> float:
+    def kept(how):
         sent = how.records(RECORDS, SENSITIVE)
         answers = how.before(model, 8, SENSITIVE).predict(sent)
         return float(np.mean(answers == model.predict(named)))
@@ -168,10 +159,10 @@ def test_score_of_a_linear_model_is_its_one_direction(names):
 class Sure:
     """A model without probabilities: the larger of two columns, or what is fixed."""
 
-    def __init__(self, fixed: bool = False) -> None:
+    def __init__(self, fixed=False):
         self.fixed = fixed
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
+    def predict(self, X):
         return np.where(self.fixed | (X[:, 0] - X[:, 3] > -2), "more", "less")
 
 
@@ -211,7 +202,7 @@ def test_refusals(make, message):
 SIDE = 24
 
 
-def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def digits(n, seed):
     """Pictures of four smooth shapes, a few more directions, and speckle."""
     rng, fixed = np.random.default_rng(seed), np.random.default_rng(0)
     smooth = np.cumsum(fixed.normal(size=(12, SIDE)), axis=1)
@@ -221,7 +212,7 @@ def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(0.5 + pictures / 20, 0, 1), labels
 
 
-def pictures() -> Setting:
+def pictures():
     """A small network on them, 60 records, 400 public ones; the last column is open."""
     (X, y), (records, labels) = digits(800, 1), digits(60, 2)
     model = MLPClassifier((16,), max_iter=800, random_state=0, tol=1e-3).fit(X, y)
@@ -237,7 +228,7 @@ def pictures() -> Setting:
 
 
 @pytest.fixture(scope="module")
-def given() -> Setting:
+def given():
     """The setting, once."""
     return pictures()
 
@@ -267,11 +258,9 @@ def test_all_components_lose_nothing(given):
     assert np.array_equal(again.reference, 1 - seen.reference)
 
 
-def agreement(seen: Setting, mechanism: str, epsilon: float) -> float:
+def agreement(seen, mechanism, epsilon):
     """By draws."""
-    channel = make_channel(
-        mechanism, epsilon=epsilon, bounds=seen.bounds, fill_value=seen.fill_value
-    )
+    channel = models_of.channel(seen, mechanism, epsilon)
     rows = np.repeat(seen.records, 40, axis=0)
     noised = channel.draw(np.repeat(seen.values, 40, axis=0), SeededEntropy(5))
     rows[:, list(seen.sensitive)] = noised
@@ -309,12 +298,10 @@ def test_engines_fold_what_rebuilds_the_features(name, engine):
         "linear": [1],
         "network": [1, 2],
     }[engine]
-    found, _ = choose_engine(one.question)
+    found, _ = base.choose_engine(one.question)
     assert found.name == engine
-    channel = make_channel(
-        "pm_01", epsilon=3, bounds=one.bounds, fill_value=one.fill_value
-    )
-    answers = found.surface(one.question).answers(channel, Draws())
+    channel = models_of.channel(one, "pm_01", 3)
+    answers = found.surface(one.question).answers(channel, base.Draws())
     rows, size = np.repeat(one.records, 4000, axis=0), (10, 4000)
     rows[:, :1] = channel.draw(rows[:, :1], SeededEntropy(3))
     same = (one.answers(rows).reshape(size) == 1).mean(axis=1)

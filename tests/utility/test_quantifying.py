@@ -1,13 +1,14 @@
-"""The library's calls: agreement of records, the box of one, and their refusals."""
+"""The library's calls, and the settings behind: agreement, a box, and refusals."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.engines.base import make_channel
+from curvote.systems.utility.method.deployment import make_setting
 from curvote.utility import quantify, robust_box, surrogate
 from tests.utility import models_of
 
@@ -27,19 +28,25 @@ def asked(model=None, records=HERE, **fields):
 
 
 @pytest.mark.parametrize("make", [models_of.logistic, models_of.forest])
-@pytest.mark.parametrize("mechanism", ["pm_01", "joint_box", "k_rr"])
-def test_known_models_are_exact_and_agree_with_noised_records(make, mechanism):
-    """The total is split equally; arrays are one number a record."""
+@pytest.mark.parametrize(
+    ("mechanism", "params"),
+    [
+        ("pm_01", {}),
+        ("joint_box", {}),
+        ("k_rr", {"n_classes": 9}),
+        ("hybrid", {"split": (0.75, 0.25)}),
+    ],
+)
+def test_known_models_are_exact_and_agree_with_noised_records(make, mechanism, params):
+    """The total is split equally unless told; arrays are one number a record."""
     model = make()
-    params = {"n_classes": 9} if mechanism == "k_rr" else {}
     found = asked(model, mechanism=mechanism, **params)
     assert found.evidence == "exact"
     assert found.agreement.shape == found.bound.shape == (40,)
     assert np.all(found.bound <= found.agreement + 1e-5)
+    assert found.bound.mean() > 0.02
     np.testing.assert_array_equal(found.lower, found.upper)
-    seen = make_channel(
-        mechanism, epsilon=3.0, bounds=DATA.bounds, fill_value=[50, 36], **params
-    )
+    seen = models_of.channel(DATA, mechanism, 3.0, **params)
     rows = np.repeat(HERE, 200, axis=0)
     rows[:, [0, 5]] = seen.draw(rows[:, [0, 5]], SeededEntropy(5))
     same = model.predict(rows) == np.repeat(model.predict(HERE), 200)
@@ -143,3 +150,67 @@ def test_features_may_be_named():
     )
     with pytest.raises(UserError, match=r"sensitive is 'weight'\. Known: .*age"):
         asked(model, people, sensitive=["weight", 0])
+
+
+def given(model=None, records=DATA.X[:9], **fields):
+    """Return a setting of nine people."""
+    asked = {"sensitive": DATA.sensitive, "bounds": DATA.bounds} | fields
+    return make_setting(
+        models_of.logistic() if model is None else model, records, **asked
+    )
+
+
+class OneClass:
+    classes_ = np.array([0])
+
+    def predict(self, rows):
+        return np.zeros(len(rows))
+
+
+WRONG = [
+    ({"sensitive": []}, "sensitive"),
+    ({"sensitive": [0, 0]}, "different columns"),
+    ({"sensitive": [0, 6]}, "0 to 5"),
+    ({"sensitive": [-1, 0]}, "whole number"),
+    ({"bounds": [(0, 100)]}, "one \\(low, high\\) for each"),
+    ({"bounds": [(0, 100), (60, 12)]}, "must be below"),
+    ({"bounds": [(0, 100), (12, np.inf)]}, "finite"),
+    ({"records": DATA.X[:9, :4]}, "shape"),
+    ({"records": DATA.X[0]}, "shape"),
+    ({"records": np.full((3, 6), np.nan)}, "NaN"),
+    ({"records": [["a"] * 6]}, "numbers"),
+    ({"labels": [1, 0]}, "one a record"),
+    ({"public": DATA.X[:5, :2]}, "public"),
+    ({"public": np.full((3, 6), np.nan)}, "public"),
+    ({"features": ["age"]}, "names"),
+    ({"features": ["age"] * 6}, "different"),
+    ({"model": LinearRegression().fit(DATA.X, DATA.y)}, "no classifier"),
+    ({"model": "a model"}, "no classifier"),
+    ({"model": OneClass()}, "one class only"),
+]
+
+
+@pytest.mark.parametrize(("fields", "match"), WRONG)
+def test_what_is_no_setting_is_refused(fields, match):
+    """One message that says what to do."""
+    with pytest.raises(UserError, match=match):
+        given(**fields)
+
+
+def test_a_setting_knows_its_names_and_values():
+    """Values lie within the bounds, whatever the records."""
+    rows = DATA.X[:9].copy()
+    rows[0, 0] = 140.0
+    found = given(records=rows, features=DATA.names)
+    assert found.names == ("age", "bmi")
+    assert found.values[0, 0] == 100.0
+    assert np.array_equal(found.fill_value, DATA.bounds.mean(axis=1))
+    assert given().names == ("x0", "x5")
+
+
+def test_answers_are_places_among_the_classes():
+    """Whatever the classes are called."""
+    names = np.array(["no", "yes"])[DATA.y]
+    model = LogisticRegression(max_iter=5000).fit(DATA.X, names)
+    found = given(model)
+    assert np.array_equal(found.classes[found.answers(DATA.X)], model.predict(DATA.X))

@@ -1,39 +1,27 @@
 """Trees beside a black box: their share is exact, and only the difference is drawn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines.base import (
-    Channel,
-    Draws,
-    Question,
-    make_channel,
-)
+from curvote.systems.utility.method import quantification
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.systems.utility.method.quantification import (
-    Surrogate,
-    SurrogateSurface,
-    surrogate,
-)
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 
 STROKE = models_of.stroke_like()
+channel = partial(models_of.channel, STROKE)
 
 
 @cache
-def fitted(queries: int = 5000, kind: str = "network") -> Surrogate:
+def fitted(queries=5000, kind="network"):
     """Return trees fitted to a model's answers."""
-    return surrogate(
+    return quantification.surrogate(
         getattr(models_of, kind)(),
         STROKE.X,
         sensitive=STROKE.sensitive,
@@ -43,40 +31,28 @@ def fitted(queries: int = 5000, kind: str = "network") -> Surrogate:
 
 
 @cache
-def surfaces(
-    n: int = 30, kind: str = "network"
-) -> tuple[BlackBoxSurface, SurrogateSurface]:
+def surfaces(n=30, kind="network"):
     """Return a model's surface of ``n`` records, and the one with trees beside."""
     model = getattr(models_of, kind)()
-    question = Question(model, STROKE.X[:n], STROKE.sensitive, STROKE.bounds)
+    question = base.Question(model, STROKE.X[:n], STROKE.sensitive, STROKE.bounds)
     alone = BlackBox().surface(question)
     assert isinstance(alone, BlackBoxSurface)
     return alone, fitted(kind=kind).beside(alone)
 
 
-def channel(name: str = "pm_01", epsilon: float = 2.0, **params: Any) -> Channel:
-    """Return the channel of a mechanism on the generated data's bounds."""
-    middle = STROKE.bounds.mean(axis=1)
-    return make_channel(
-        name, epsilon=epsilon, bounds=STROKE.bounds, fill_value=middle, **params
-    )
-
-
-def covered(
-    beside: SurrogateSurface, noise: Channel, truth: FloatArray, draws: int
-) -> float:
+def covered(beside, noise, truth, draws):
     """Return the share of 30 records x 4 runs whose interval holds the truth."""
     i = np.arange(len(truth))
     inside = []
     for seed in range(4):
-        found = beside.answers(noise, Draws(draws, 0.95, SeededEntropy(seed)))
+        found = beside.answers(noise, base.Draws(draws, 0.95, SeededEntropy(seed)))
         low, high = (each[i, beside.clean] for each in (found.lower, found.upper))
         inside.append((low <= truth) & (truth <= high))
     return float(np.mean(inside))
 
 
 @pytest.mark.parametrize("name", ["pm_01", "joint_box"])
-def test_intervals_cover(name: str) -> None:
+def test_intervals_cover(name):
     """At least 92 % of 120 cases at 95 %, though the trees differ in 8 % of draws."""
     alone, beside = surfaces()
     noise = channel(name)
@@ -84,22 +60,22 @@ def test_intervals_cover(name: str) -> None:
     assert covered(beside, noise, truth, 300) >= 0.92
 
 
-def test_half_the_draws_are_as_narrow() -> None:
+def test_half_the_draws_are_as_narrow():
     """1,000 draws with trees are narrower than 2,000 without, in the mean."""
     alone, beside = surfaces(kind="boosting")
-    found = beside.answers(channel(), Draws(1000, 0.95, SeededEntropy(1)))
-    plain = alone.answers(channel(), Draws(2000, 0.95, SeededEntropy(1)))
+    found = beside.answers(channel(), base.Draws(1000, 0.95, SeededEntropy(1)))
+    plain = alone.answers(channel(), base.Draws(2000, 0.95, SeededEntropy(1)))
     widths = [(each.upper - each.lower).mean() for each in (found, plain)]
     assert widths[0] <= widths[1]
     assert (found.queries == 1000).all()
     assert found.evidence == "draws"
 
 
-def test_trees_taken_for_the_model_are_caught() -> None:
+def test_trees_taken_for_the_model_are_caught():
     """The broken twin, whose draws tell nothing: the share of poor trees stands."""
 
-    class Blind(SurrogateSurface):
-        def differences(self, channel: Channel, draws: Draws) -> Any:
+    class Blind(quantification.SurrogateSurface):
+        def differences(self, channel, draws):
             more, less = super().differences(channel, draws)
             return more * 0, less * 0
 
@@ -112,19 +88,19 @@ def test_trees_taken_for_the_model_are_caught() -> None:
     assert covered(blind, noise, truth, 300) < 0.8
 
 
-def test_queries_are_those_asked_for() -> None:
+def test_queries_are_those_asked_for():
     """All of them, public records with sensitive values within the bounds."""
 
     class Recorder:
-        def __init__(self) -> None:
+        def __init__(self):
             self.rows = np.empty((0, 6))
 
-        def predict(self, rows: FloatArray) -> Any:
+        def predict(self, rows):
             self.rows = np.vstack([self.rows, rows])
             return models_of.network().predict(rows)
 
     model = Recorder()
-    made = surrogate(
+    made = quantification.surrogate(
         model, STROKE.X, sensitive=(0, 5), bounds=STROKE.bounds, queries=501
     )
     assert made.queries == len(model.rows) == 501
@@ -136,37 +112,37 @@ def test_queries_are_those_asked_for() -> None:
     assert {tuple(row) for row in model.rows[:, 1:5]} <= others
 
 
-def test_same_seed_gives_the_same_trees() -> None:
+def test_same_seed_gives_the_same_trees():
     """A study repeats."""
     rows = STROKE.X[:50]
     votes = [fitted.__wrapped__(400).trees.predict_proba(rows) for _ in range(2)]
     assert (votes[0] == votes[1]).all()
 
 
-def test_trees_that_must_be_drawn_leave_their_part_of_the_confidence() -> None:
+def test_trees_that_must_be_drawn_leave_their_part_of_the_confidence():
     """Noise that is no mixture of products: the trees' free draws pay their share."""
     alone, beside = surfaces(10)
     noise = channel("privunit", 2.0)
-    drawn = beside.answers(noise, Draws(300, 0.95, SeededEntropy(1)))
+    drawn = beside.answers(noise, base.Draws(300, 0.95, SeededEntropy(1)))
     many = alone.counts(noise, 20_000, SeededEntropy(2)) / 20_000
     slack = 4.5 * np.sqrt(0.25 / 20_000)
     assert (drawn.lower - slack <= many).all()
     assert (many <= drawn.upper + slack).all()
 
 
-def test_few_outputs_need_no_trees() -> None:
+def test_few_outputs_need_no_trees():
     """Duchi's four outputs are asked for, as without trees."""
     _, beside = surfaces(10)
-    found = beside.answers(channel("duchi"), Draws(300))
+    found = beside.answers(channel("duchi"), base.Draws(300))
     assert found.evidence == "exact"
     assert (found.queries == 4).all()
 
 
-def test_trees_of_one_answer_only_still_cover() -> None:
+def test_trees_of_one_answer_only_still_cover():
     """Public records that tell of one class: the other class is all difference."""
     alone, _ = surfaces(10)
     young = STROKE.X[STROKE.X[:, 0] < 30]
-    made = surrogate(
+    made = quantification.surrogate(
         models_of.network(),
         young,
         sensitive=(5,),
@@ -179,9 +155,9 @@ def test_trees_of_one_answer_only_still_cover() -> None:
     assert covered(one.beside(alone), noise, truth, 200) >= 0.92
 
 
-def test_public_must_be_records() -> None:
+def test_public_must_be_records():
     """One row is no table."""
     with pytest.raises(UserError, match="must be records"):
-        surrogate(
+        quantification.surrogate(
             models_of.network(), STROKE.X[0], sensitive=(0,), bounds=STROKE.bounds[:1]
         )

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn import ensemble, tree
+from sklearn.base import clone
 
-from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import Mixture, atomic_law, product_law
+from curvote.mechanisms.base import atomic_law, product_law
 from curvote.systems.utility.method.engines.base import Question
 from curvote.systems.utility.method.engines.trees.engine import Trees, TreeSurface
 from tests.utility.models_of import DATA
@@ -34,21 +34,19 @@ KINDS: dict[str, Any] = {
 
 
 @cache
-def fitted(kind: str, data: str) -> Any:
+def fitted(kind, data):
     """Return the ensemble fitted to generated data."""
-    from sklearn.base import clone
-
     given = DATA[data]()
     return clone(KINDS[kind]).fit(given.X, given.y)
 
 
-def asked(model: Any, data: str, n: int = 5, seed: int = 2) -> Question:
+def asked(model, data, n=5, seed=2):
     """Return the question of n other records."""
     given = DATA[data](n, seed)
     return Question(model, given.X, given.sensitive, given.bounds)
 
 
-def read(question: Question) -> TreeSurface:
+def read(question):
     """Return the surface of trees."""
     engine = Trees()
     assert engine.refusal(question) is None
@@ -57,7 +55,7 @@ def read(question: Question) -> TreeSurface:
     return found
 
 
-def answered(surface: TreeSurface, i: int, points: FloatArray) -> np.ndarray:
+def answered(surface, i, points):
     """Return the classes of record i at sensitive values (m, s), by its boxes."""
     boxes = surface.boxes.of(i, i + 1)
     pairs = zip(surface.cuts, points.T, strict=True)
@@ -69,14 +67,14 @@ def answered(surface: TreeSurface, i: int, points: FloatArray) -> np.ndarray:
     return boxes.answer[found.argmax(axis=1)]
 
 
-def predicted(question: Question, i: int, points: FloatArray) -> np.ndarray:
+def predicted(question, i, points):
     """Return the model's own answers of record i at sensitive values (m, s)."""
     rows = np.tile(question.records[i], (len(points), 1))
     rows[:, list(question.sensitive)] = points
     return np.searchsorted(question.model.classes_, question.model.predict(rows))
 
 
-def corners(surface: TreeSurface, m: int, seed: int = 3) -> FloatArray:
+def corners(surface, m, seed=3):
     """Return m points with each value on a cut or a float behind it, or anywhere."""
     rng = np.random.default_rng(seed)
     columns = []
@@ -91,10 +89,10 @@ def corners(surface: TreeSurface, m: int, seed: int = 3) -> FloatArray:
 class At:
     """A channel whose output is what it is told: an atom a record, (n, s)."""
 
-    def __init__(self, values: FloatArray) -> None:
+    def __init__(self, values):
         self.values = values
 
-    def law(self, values: FloatArray) -> Mixture:
+    def law(self, values):
         assert len(values) == len(self.values)
         one = np.ones((len(values), 1))
         return product_law(

@@ -1,5 +1,6 @@
 """Page sections of utility: the recommendation, and the best deployments."""
 
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -13,17 +14,11 @@ from curvote.report.data import Section, format_percent
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
 from curvote.systems.utility import system
 
-
-@dataclass(frozen=True)
-class RecommendationRow:
-    """Texts of one recommendation."""
-
-    learner: str
-    epsilon: str
-    words: str
-    agreement: str
-    floor: str
-    reason: str
+# Texts of one recommendation, and of one deployment with its numbers in percent.
+RecommendationRow = namedtuple(
+    "RecommendationRow", "learner epsilon words agreement floor reason"
+)
+DeploymentRow = namedtuple("DeploymentRow", "learner epsilon words numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +92,6 @@ def _target_lines(views: Sequence[RunView]) -> Iterator[str]:
 
 DISPLAYED_ROWS: Final = 5
 _DISPLAYED_METRICS: Final = (AGREEMENT, system.WORST, system.BOUND, ACCURACY, BALANCED)
-
-
-@dataclass(frozen=True)
-class DeploymentRow:
-    """Texts of one deployment, numbers in percent."""
-
-    learner: str
-    epsilon: str
-    words: str
-    numbers: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)

@@ -321,7 +321,6 @@ def prepare(model: GivenModel, options: Options) -> Request:
 
 
 def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
-    """Return the subject of a model of named columns."""
     feature_names = options.listed("features")
     if feature_names is None and not hasattr(model_given.model, "feature_names_in_"):
         feature_names = list(model_given.names or ()) or None

@@ -142,21 +142,17 @@ def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
     for name in VECTORS:  # (deployments, n); what is missing is 0
         rows = [getattr(measured, name) for _, _, measured in results]
         vectors[name] = np.stack([nothing if row is None else row for row in rows])
+    texts = {
+        "deployment": [write_deployment(deployment) for deployment, _, _ in results],
+        "words": [text for _, text, _ in results],
+        "evidence": [measured.evidence for _, _, measured in results],
+    }
     return {
-        "deployment": _text_column(
-            write_deployment(deployment) for deployment, _, _ in results
-        ),
-        "words": _text_column(text for _, text, _ in results),
-        "evidence": _text_column(measured.evidence for _, _, measured in results),
+        **{name: np.array(column, dtype=object) for name, column in texts.items()},
         "drawn": np.array([m.draw_count for _, _, m in results], dtype=np.int64),
         "bounded": np.array([m.bound is not None for _, _, m in results]),
         **vectors,
     }
-
-
-def _text_column(words: Iterable[str]) -> NDArray[Any]:
-    """Return texts as a column."""
-    return np.array([*words], dtype=object)
 
 
 def read_measurements(columns: Columns) -> list[DeploymentResult]:
@@ -402,7 +398,6 @@ def report(context: StageContext) -> Rows:
 
 
 def _recommended_words(setting: Setting, advice: Recommendation | None) -> str:
-    """Return the recommended deployment in words, if there is one."""
     chosen = None if advice is None else advice.deployment
     return "" if chosen is None else chosen.describe(setting.names)
 

@@ -262,7 +262,6 @@ class Model(Strict):
     @model_validator(mode="before")
     @classmethod
     def _add_label(cls, value: Any) -> Any:
-        """Return the settings with a label, by default the class's name."""
         if isinstance(value, str):
             value = {"path": value}
         if isinstance(value, dict) and "path" in value and "label" not in value:

@@ -1,4 +1,4 @@
-"""Deployments: which there are, and what each does to every record."""
+"""Deployments: which there are, what each does to every record, and decoding."""
 
 from dataclasses import replace
 
@@ -7,8 +7,10 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.mechanisms import make
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.factory import mechanism_class
+from curvote.systems.utility.method import scan
 from curvote.systems.utility.method.deployment import (
     Deployment,
     deployment_channel,
@@ -16,13 +18,6 @@ from curvote.systems.utility.method.deployment import (
     level_count,
 )
 from curvote.systems.utility.method.engines.base import Draws
-from curvote.systems.utility.method.scan import (
-    candidate_splits,
-    influence,
-    list_deployments,
-    measure,
-    scanned_mechanisms,
-)
 from tests.utility.settings_of import other, people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -31,16 +26,16 @@ EQUAL = (0.5, 0.5)
 
 def read(deployment, **how):
     """Return what a deployment does to `people`."""
-    return measure(SETTING, KNOWN, deployment, **how)
+    return scan.measure(SETTING, KNOWN, deployment, **how)
 
 
 def test_every_scalar_mechanism_is_there_with_its_equal_split():
     """Names come from the classes; equal splits of all totals are listed."""
-    names = scanned_mechanisms(2)
+    names = scan.scanned_mechanisms(2)
     assert {"pm_01", "joint_box", "k_rr", "laplace"} <= set(names)
     assert not {"binary_rr", "privunit", "gaussian", "unary", "hadamard"} & set(names)
-    assert "gaussian" in scanned_mechanisms(2, 1e-6)
-    listed = list_deployments(SETTING, [1.0, 2.0])
+    assert "gaussian" in scan.scanned_mechanisms(2, 1e-6)
+    listed = scan.list_deployments(SETTING, [1.0, 2.0])
     for name in names:
         if issubclass(mechanism_class(name), ScalarMechanism):
             for epsilon in (1.0, 2.0):
@@ -50,24 +45,24 @@ def test_every_scalar_mechanism_is_there_with_its_equal_split():
 
 def test_reads_follow_from_what_is_public():
     """Decoding needs public records and retraining training data."""
-    reads = {each.read for each in list_deployments(SETTING, [1.0])}
+    reads = {each.read for each in scan.list_deployments(SETTING, [1.0])}
     assert reads == {"raw", "decode", "retrain", "without"}
     bare, _ = other(public=None, train=None)
-    assert {each.read for each in list_deployments(bare, [1.0])} == {"raw"}
+    assert {each.read for each in scan.list_deployments(bare, [1.0])} == {"raw"}
     assert len(floor_deployments(bare)) == 1
 
 
 def test_splits_of_more_features_follow_what_moves_answers():
     """Equal, each alone, and shares that public records show to matter."""
     three = people((0, 4, 5))
-    found = candidate_splits(three)
+    found = scan.candidate_splits(three)
     assert found[0] == (1 / 3,) * 3
     assert {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)} <= set(found)
     assert all(abs(sum(split) - 1) < 1e-12 for split in found)
-    moves = influence(three, three.public)
+    moves = scan.influence(three, three.public)
     assert moves.shape == (3,)
     assert moves.argmax() == 0  # age decides most of the answers
-    assert candidate_splits(people((0,))) == [(1.0,)]
+    assert scan.candidate_splits(people((0,))) == [(1.0,)]
 
 
 def test_withholding_answers_as_with_the_public_median():
@@ -106,22 +101,6 @@ def test_randomised_response_on_the_answer_keeps_it_as_often_as_it_says():
     np.testing.assert_allclose(found.right, np.where(clean, keep, 1 - keep), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["pm_01", "joint_box", "k_rr", "hybrid"])
-def test_raw_agreement_is_that_of_noised_records(name):
-    """The engine's figures and the channel's draws are of one deployment."""
-    split = None if name == "joint_box" else (0.75, 0.25)
-    deployment = Deployment(name, 3.0, split)
-    found, seen = read(deployment), deployment_channel(SETTING, deployment)
-    which = np.tile(np.arange(SETTING.n), 300)
-    rows = SETTING.records[which]
-    rows[:, [0, 5]] = seen.draw(SETTING.values[which], SeededEntropy(4))
-    drawn = np.mean(SETTING.answers(rows) == KNOWN.clean[which])
-    error = np.sqrt(np.sum(found.agreement * (1 - found.agreement)) / 300) / SETTING.n
-    assert abs(drawn - found.agreement.mean()) <= 4.5 * error + 1e-4
-    assert np.all(found.bound <= found.agreement + 1e-5)
-    assert found.bound.mean() > 0.05
-
-
 def test_a_bound_is_none_where_the_model_does_not_see_the_output():
     """Decoded and retrained answers are no longer those of the box."""
     assert read(Deployment("pm_01", 2.0, EQUAL, "decode")).bound is None
@@ -133,7 +112,7 @@ def test_other_answers_to_agree_with_void_the_bound_where_they_differ():
     wrong = KNOWN.clean.copy()
     wrong[:10] = 1 - wrong[:10]
     setting, known = other(reference=wrong)
-    found = measure(setting, known, Deployment("pm_01", 2.0, EQUAL))
+    found = scan.measure(setting, known, Deployment("pm_01", 2.0, EQUAL))
     plain = read(Deployment("pm_01", 2.0, EQUAL))
     np.testing.assert_allclose(found.agreement[:10], 1 - plain.agreement[:10])
     assert np.all(found.bound[:10] == 0)
@@ -195,7 +174,7 @@ def test_retraining_without_training_data_is_refused():
         Deployment("withhold", 0.0, (0.0, 0.0), "without"),
     ):
         with pytest.raises(UserError, match="training data"):
-            measure(bare, KNOWN, deployment)
+            scan.measure(bare, KNOWN, deployment)
 
 
 def test_models_that_must_be_asked_are_drawn():
@@ -204,7 +183,7 @@ def test_models_that_must_be_asked_are_drawn():
 
     drawn = build_profile(SETTING, evidence="draws")
     how = Draws(400, 0.99, SeededEntropy(1))
-    found = measure(SETTING, drawn, Deployment("pm_01", 2.0, EQUAL), how)
+    found = scan.measure(SETTING, drawn, Deployment("pm_01", 2.0, EQUAL), how)
     exact = read(Deployment("pm_01", 2.0, EQUAL))
     assert (found.evidence, found.confidence, exact.confidence) == ("draws", 0.99, None)
     inside = (found.lower <= exact.agreement) & (exact.agreement <= found.upper)
@@ -214,7 +193,7 @@ def test_models_that_must_be_asked_are_drawn():
 
 def test_words_tell_deployments_apart_and_stay_short():
     """Of one model and total each has words of its own; many features are counted."""
-    listed = [d for d in list_deployments(SETTING, [2.0]) if d.epsilon]
+    listed = [d for d in scan.list_deployments(SETTING, [2.0]) if d.epsilon]
     words = [each.describe(SETTING.names) for each in listed]
     assert len(set(words)) == len(words)
     assert "0.75 on age and 0.25 on bmi" in " ".join(words)
@@ -226,3 +205,177 @@ def test_words_tell_deployments_apart_and_stay_short():
     )
     assert led.startswith("pm_01, 0.5 on pixel 0 and 0.2 on pixel 1")
     assert led.endswith("less on 1 others")
+
+
+AGE = Deployment("pm_01", 3.0, (1.0, 0.0), "decode")
+CASES = [
+    AGE,
+    Deployment("pm_01", 4.0, (0.5, 0.5), "decode"),
+    Deployment("joint_box", 3.0, None, "decode"),
+    Deployment("k_rr", 3.0, (0.5, 0.5), "decode", params={"n_classes": 6}),
+    Deployment("hybrid", 3.0, (0.25, 0.75), "decode"),
+    Deployment("laplace", 3.0, (0.0, 1.0), "decode"),
+]
+every_case = pytest.mark.parametrize(
+    "deployment", CASES, ids=lambda each: each.describe(("age", "bmi"))
+)
+
+
+def on_bins(deployment):
+    """Return the laws of prior and people on bins."""
+    setting = people()
+    seen = replace(deployment_channel(setting, deployment), clip=False)
+    sent = [place for part in seen.parts for place in part.places]
+    return scan.bin_laws(seen.law(setting.prior), seen.law(setting.values), sent)
+
+
+@every_case
+def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deployment):
+    """Sums over bins are what draws of the same rule come to."""
+    setting, known = people(), people_known()
+    exact = scan.decode(setting, known, deployment, Draws())
+    seen = replace(deployment_channel(setting, deployment), clip=False)
+    prior = seen.law(setting.prior)
+    found = scan.decode_draws(
+        setting, known, seen, prior, Draws(200, 0.95, SeededEntropy(1))
+    )
+    assert (exact.evidence, found.evidence) == ("exact", "draws")
+    np.testing.assert_allclose(exact.share.sum(axis=1), 1, atol=1e-9)
+    variance = exact.share[:, 0] * exact.share[:, 1] / 200
+    error = np.sqrt(variance.sum()) / setting.n
+    gap = found.share.mean(axis=0) - exact.share.mean(axis=0)
+    # Two numbers together are cut into fewer bins than each is when outputs are drawn.
+    assert np.all(np.abs(gap) <= 4.5 * error + 0.002)
+
+
+@every_case
+def test_no_other_rule_agrees_more_where_the_prior_is_true(deployment):
+    """Bayes' rule, against a guess and against the likeliest point's answer."""
+    held, (prior, own) = people_known().class_weights(), on_bins(deployment)
+    likelihood = prior.block(slice(None))
+    np.testing.assert_allclose(likelihood.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(own.block(slice(None)).sum(axis=1), 1, atol=1e-9)
+    scores = np.stack([each @ likelihood for each in held])
+    answer = scan._best_class(held, likelihood)
+    reached = np.take_along_axis(scores, answer[None], axis=0)[0].sum(axis=1)
+    np.testing.assert_allclose(reached, scores.max(axis=0).sum(axis=1), rtol=1e-12)
+    # A server that always guessed, or that took the likelier point's answer, has less.
+    assert reached.sum() > scores.sum(axis=2).max(axis=0).sum()
+    nearest = np.take_along_axis(held[1] > 0, likelihood.argmax(axis=0)[None], axis=1)
+    other_rule = np.where(nearest, scores[1], scores[0]).sum(axis=1)
+    assert np.all(reached >= other_rule - 1e-12)
+
+
+def test_many_classes_are_decoded_by_the_same_rule():
+    """The most weight wins; ties go to the first."""
+    rng = np.random.default_rng(0)
+    held = list(rng.random((4, 7, 9)))
+    likelihood = rng.random((9, 5))
+    best = np.argmax([each @ likelihood for each in held], axis=0)
+    assert np.array_equal(scan._best_class(held, likelihood), best)
+    assert np.array_equal(
+        scan._best_class(held[:2], likelihood),
+        np.argmax([each @ likelihood for each in held[:2]], axis=0),
+    )
+
+
+def test_bins_are_fine_enough(monkeypatch):
+    """Eight times as many bins gain nothing that matters."""
+    found = read(AGE).agreement
+    monkeypatch.setattr(scan, "FINENESS", 96)
+    monkeypatch.setattr(scan, "MOST", 8192)
+    assert np.abs(read(AGE).agreement - found).mean() < 0.01
+    assert read(AGE).agreement.mean() == pytest.approx(found.mean(), abs=0.002)
+
+
+def test_decoding_tends_to_the_floor_and_to_the_clean_answer():
+    """With epsilon to 0, and to many."""
+    known = people_known()
+    nothing = read(Deployment("pm_01", 1e-4, (1.0, 0.0), "decode"))
+    assert np.array_equal(nothing.agreement > 0.5, known.usual_class == known.clean)
+    # A public prior of 80 points knows no finer: read raw where noise is that narrow.
+    everything = read(Deployment("pm_01", 14.0, (0.5, 0.5), "decode"))
+    assert everything.agreement.mean() > nothing.agreement.mean() + 0.15
+
+
+def test_a_prior_of_the_wrong_people_costs_agreement():
+    """People of 60 years more."""
+    old = people().public.copy()
+    old[:, 0] = np.clip(old[:, 0] + 60, 0, 100)
+    wrong = scan.measure(
+        *other(public=old), Deployment("pm_01", 2.0, (1.0, 0.0), "decode")
+    )
+    right = read(Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
+    assert wrong.agreement.mean() < right.agreement.mean() - 0.05
+
+
+def test_what_cannot_be_decoded_is_refused():
+    """Without a prior, or without a law."""
+    with pytest.raises(UserError, match="public records"):
+        scan.measure(*other(public=None), AGE)
+    with pytest.raises(UserError, match="read it raw"):
+        read(Deployment("privunit", 2.0, None, "decode"))
+
+
+def test_more_than_two_numbers_are_drawn():
+    """With intervals."""
+    sensitive = (0, 4, 5)
+    how = Draws(50, 0.95, SeededEntropy(2))
+    given = people(sensitive), people_known(sensitive)
+    found = scan.measure(*given, Deployment("pm_01", 9.0, (1 / 3,) * 3, "decode"), how)
+    assert found.evidence == "draws"
+    assert np.all((found.lower <= found.agreement) & (found.agreement <= found.upper))
+    less = scan.measure(*given, Deployment("pm_01", 0.9, (1 / 3,) * 3, "decode"), how)
+    assert found.agreement.mean() > less.agreement.mean() + 0.05
+
+
+VALUES = np.linspace(-1, 1, 9)
+
+
+def laws(name, epsilon, **params):
+    """Return the laws of nine inputs, one for each term."""
+    mechanism = make(name, epsilon=epsilon, **params)
+    start, stop = mechanism.domain
+    columns = (start + (stop - start) * (VALUES + 1) / 2)[:, None]
+    return [term[0] for term in mechanism.law(mechanism.to_inputs(columns)).terms]
+
+
+@pytest.mark.parametrize("name", ["laplace", "piecewise", "pm_01", "hybrid", "duchi"])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 9.0])
+def test_every_output_has_its_bin(name, epsilon):
+    """Masses add up to 1 for every input."""
+    found = laws(name, epsilon)
+    ends = scan.bin_edges(found)
+    assert np.all(np.diff(ends) > 0)
+    for law in found:
+        np.testing.assert_allclose(scan.bin_masses(law, ends).sum(axis=1), 1, atol=1e-9)
+
+
+def test_atoms_alone_are_one_bin_each():
+    """And no bin is empty."""
+    found = laws("k_rr", 2.0, n_classes=5)
+    assert scan.count_bins(found) == 1
+    ends = scan.bin_edges(found)
+    (law,) = found
+    assert scan.bin_masses(law, ends).shape == law.masses.shape
+    np.testing.assert_allclose(scan.bin_masses(law, ends), law.masses, atol=1e-12)
+
+
+def test_atoms_beside_a_rest_are_apart_from_it():
+    """An atom's bin holds nothing else."""
+    found = laws("hybrid", 3.0)
+    (ends, law) = scan.bin_edges(found), found[0]
+    each = scan.bin_masses(law, ends)
+    for point in np.unique(law.points):
+        place = int(np.searchsorted(ends, point))
+        alone = law.cdf([point]) - law.below([point])
+        np.testing.assert_allclose(each[:, place], alone[:, 0], atol=1e-12)
+
+
+def test_narrow_noise_has_more_bins_and_none_has_more_than_most():
+    """Up to 512."""
+    numbers = [
+        scan.count_bins(laws("pm_01", epsilon)) for epsilon in (1.0, 3.0, 6.0, 20.0)
+    ]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1] == scan.MOST

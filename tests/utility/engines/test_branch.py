@@ -4,29 +4,15 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms.base import atomic_law, product_law
+from curvote.systems.utility.method.engines import branch
 from curvote.systems.utility.method.engines.base import make_channel
-from curvote.systems.utility.method.engines.branch import (
-    Oracle,
-    Search,
-    Verdict,
-    box_shares,
-    bracket_from_certain,
-    cut_points,
-    judge_boxes,
-    make_snap,
-    mass_weigher,
-    reference_law,
-    root_boxes,
-    stop_when_narrow,
-    volume_weigher,
-)
 
 BOUNDS = np.array([[0.0, 1.0], [-2.0, 3.0]])
 VALUES = np.array([[0.3, 1.0], [0.9, -2.0]])
 WHO = np.arange(2)
 
 
-class Tilted(Oracle):
+class Tilted(branch.Oracle):
     """Answers 1 above a line, with a tie on it: bounds by intervals."""
 
     n_classes = 2
@@ -37,7 +23,7 @@ class Tilted(Oracle):
         least, most = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
         answer = (least > 2 - most).astype(np.int64)
         effect = np.abs(high - low) * np.abs(self.slopes)
-        return Verdict(answer, (least > 1) | (most <= 1), effect)
+        return branch.Verdict(answer, (least > 1) | (most <= 1), effect)
 
     def at(self, points):
         return ((points * self.slopes).sum(axis=-1) > 1).astype(np.int64)
@@ -46,10 +32,14 @@ class Tilted(Oracle):
 def found(law, width=0.01, most=4000):
     """Return the boxes for a law, of two records."""
     oracle = Tilted()
-    everything = root_boxes(2, BOUNDS)
-    boxes = judge_boxes(oracle, WHO, everything, np.full((2, everything.m), True))
-    search = Search(oracle, WHO, mass_weigher(law), make_snap(law))
-    return search.refined(search.snap_boxes(boxes), stop_when_narrow(width), most)[0]
+    everything = branch.root_boxes(2, BOUNDS)
+    boxes = branch.judge_boxes(
+        oracle, WHO, everything, np.full((2, everything.m), True)
+    )
+    search = branch.Search(oracle, WHO, branch.mass_weigher(law), branch.make_snap(law))
+    return search.refined(
+        search.snap_boxes(boxes), branch.stop_when_narrow(width), most
+    )[0]
 
 
 def placed(boxes, points):
@@ -69,7 +59,7 @@ def sampled_points(boxes):
 
 def test_every_float_lies_in_exactly_one_box_whatever_was_split():
     """Splitting keeps a partition of the floats, at the ends as well."""
-    boxes = found(reference_law(VALUES, BOUNDS))
+    boxes = found(branch.reference_law(VALUES, BOUNDS))
     assert boxes.m > 100
     points = sampled_points(boxes)
     assert (placed(boxes, points).sum(axis=1) == 1).all()
@@ -77,7 +67,7 @@ def test_every_float_lies_in_exactly_one_box_whatever_was_split():
 
 def test_what_is_certain_is_the_answer_at_every_point():
     """Certain boxes tell the answer at their ends and inside; guesses do not."""
-    oracle, boxes = Tilted(), found(reference_law(VALUES, BOUNDS))
+    oracle, boxes = Tilted(), found(branch.reference_law(VALUES, BOUNDS))
     points = sampled_points(boxes)
     box = placed(boxes, points).argmax(axis=1)
     told = boxes.answer[0, box] == oracle.at(points)
@@ -98,7 +88,7 @@ def test_the_masses_of_a_partition_add_up_to_one(mechanism, clip):
     )
     law = channel.law(VALUES)
     boxes = found(law, width=0.02)
-    weights = mass_weigher(law)(WHO, boxes.low, boxes.high)
+    weights = branch.mass_weigher(law)(WHO, boxes.low, boxes.high)
     assert np.allclose(weights.sum(axis=1), 1, atol=1e-9)
     assert ((weights * ~boxes.certain).sum(axis=1) <= 0.02).all()
 
@@ -109,10 +99,12 @@ def test_a_bracket_holds_the_truth_of_atoms_and_no_atom_is_counted_twice():
     one, other = rng.dirichlet(np.ones(11), 2), rng.dirichlet(np.ones(11), 2)
     law = product_law(atomic_law(levels, one), atomic_law(5 * levels - 2, other))
     boxes = found(law, width=0.0)
-    share, lower = box_shares(boxes, mass_weigher(law)(WHO, boxes.low, boxes.high), 2)
+    share, lower = branch.box_shares(
+        boxes, branch.mass_weigher(law)(WHO, boxes.low, boxes.high), 2
+    )
     grid = np.stack(np.meshgrid(levels, 5 * levels - 2, indexing="ij"), axis=-1)
     truth = np.einsum("ni,nj,ij->n", one, other, Tilted().at(grid))
-    answers = bracket_from_certain(share, lower)
+    answers = branch.bracket_from_certain(share, lower)
     assert np.allclose(answers.share[:, 1], truth, atol=1e-9)
     assert (answers.lower[:, 1] <= truth).all()
     assert (truth <= answers.upper[:, 1]).all()
@@ -128,28 +120,28 @@ def test_atoms_draw_boxes_in_so_that_less_is_open():
         split=[1, 0],
     )
     law = channel.law(VALUES)
-    boxes = found(reference_law(VALUES, BOUNDS), width=0.2)
-    drawn_in = Search(Tilted(), WHO, mass_weigher(law), make_snap(law)).snap_boxes(
-        boxes
-    )
+    boxes = found(branch.reference_law(VALUES, BOUNDS), width=0.2)
+    drawn_in = branch.Search(
+        Tilted(), WHO, branch.mass_weigher(law), branch.make_snap(law)
+    ).snap_boxes(boxes)
     open_ = [
-        (mass_weigher(law)(WHO, each.low, each.high) * ~each.certain).sum(axis=1)
+        (branch.mass_weigher(law)(WHO, each.low, each.high) * ~each.certain).sum(axis=1)
         for each in (boxes, drawn_in)
     ]
     assert (open_[1] < open_[0]).all()
-    some = mass_weigher(law)(WHO, drawn_in.low, drawn_in.high) > 0
+    some = branch.mass_weigher(law)(WHO, drawn_in.low, drawn_in.high) > 0
     assert (drawn_in.low[some][:, 1] == 0.0).all()
     assert (drawn_in.high[some][:, 1] == 0.0).all()
 
 
 def test_the_budget_of_boxes_is_kept_and_more_boxes_leave_less_open():
     """The bracket is valid at any time and shrinks with the boxes."""
-    law = reference_law(VALUES, BOUNDS)
+    law = branch.reference_law(VALUES, BOUNDS)
     open_ = []
     for most in (40, 160, 640):
         boxes = found(law, width=0.0, most=most)
         assert boxes.m == most
-        weights = mass_weigher(law)(WHO, boxes.low, boxes.high)
+        weights = branch.mass_weigher(law)(WHO, boxes.low, boxes.high)
         open_.append((weights * ~boxes.certain).sum())
     assert all(after < 0.7 * before for before, after in pairwise(open_))
 
@@ -159,7 +151,7 @@ def test_middles_leave_something_on_both_sides():
     tiny = np.nextafter(1.0, 2.0)
     low = np.array([0.0, 1.0, -np.inf, -np.inf, 7.0, -3.0])
     high = np.array([1.0, tiny, -4.0, 0.5, np.inf, np.inf])
-    at = cut_points(low, high)
+    at = branch.cut_points(low, high)
     assert np.isfinite(at).all()
     assert (low <= at).all()
     assert (at < high).all()
@@ -168,6 +160,6 @@ def test_middles_leave_something_on_both_sides():
 def test_volumes_count_the_sides_with_a_width():
     """A side without a width does not make a box weigh nothing."""
     low, high = np.array([[0.0, 1.0]]), np.array([[2.0, 1.0]])
-    weigh = volume_weigher(low, high)
+    weigh = branch.volume_weigher(low, high)
     part = weigh(np.array([0]), np.array([[[0.0, 1.0]]]), np.array([[[0.5, 1.0]]]))
     assert part == [[0.25]]

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from curvote.systems.utility.method.engines import branched_trees
-from curvote.systems.utility.method.engines.base import Draws, make_channel
+from curvote.systems.utility.method.engines.base import Draws
 from curvote.systems.utility.method.engines.branched_trees import (
     BranchedTrees,
     tree_bounds,
@@ -13,6 +14,8 @@ from curvote.systems.utility.method.engines.branched_trees import (
 from curvote.systems.utility.method.engines.trees.engine import Trees
 from tests.utility import models_of
 from tests.utility.trees_of import KINDS, asked, fitted
+
+channel = partial(models_of.channel, epsilon=3.0)
 
 # Age, glucose and bmi of generated people.
 THREE = {
@@ -24,18 +27,6 @@ THREE = {
 def three(kind, n=3):
     """Return a question with three sensitive features."""
     return replace(asked(fitted(kind, "stroke"), "stroke", n), **THREE)
-
-
-def channel(question, mechanism, epsilon=3.0, **settings):
-    """Return the channel, the middle of the bounds in place of what is withheld."""
-    middle = question.bounds.mean(axis=1)
-    return make_channel(
-        mechanism,
-        epsilon=epsilon,
-        bounds=question.bounds,
-        fill_value=middle,
-        **settings,
-    )
 
 
 def compared(question, through):
@@ -107,17 +98,6 @@ def test_a_box_holds_only_where_the_cells_do_and_nearly_wherever_they_do():
     )
     assert not (ours & ~exact).any()
     assert ours.sum() >= 0.9 * exact.sum() > 10
-
-
-def test_a_surface_comes_back_from_its_arrays():
-    """The same brackets, bit by bit."""
-    question = three("boosting", n=2)
-    surface = BranchedTrees().surface(question)
-    again = BranchedTrees().restored(question, surface.arrays())
-    through = channel(question, "joint_box")
-    first, second = (each.answers(through, Draws()) for each in (surface, again))
-    assert np.array_equal(first.lower, second.lower)
-    assert np.array_equal(surface.clean, again.clean)
 
 
 def test_near_ties_stay_open_where_sums_are_rounded():

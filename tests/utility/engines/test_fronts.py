@@ -1,7 +1,5 @@
 """Fronts: what stands before an estimator is undone, or it is said why not."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,12 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from curvote.systems.utility.method.engines.base import (
-    Front,
-    Question,
-    choose_engine,
-    split_front,
-)
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.discriminants import Linear
 from curvote.systems.utility.method.projections import principal_coordinates
 from tests.utility import models_of
@@ -82,7 +75,7 @@ def asked(*steps):
     """The question of a pipeline of these steps before a logistic regression."""
     model = make_pipeline(*steps, LogisticRegression(max_iter=500))
     model.fit(DATA.X, DATA.y)
-    return Question(model, DATA.X[:50], DATA.sensitive, DATA.bounds)
+    return base.Question(model, DATA.X[:50], DATA.sensitive, DATA.bounds)
 
 
 def moved(question):
@@ -108,7 +101,7 @@ def test_folded_front_is_the_pipeline(name):
 def test_slopes_are_what_a_unit_adds(name):
     """Features at other values are the record's own and the moves times the slopes."""
     question = asked(*FRONTS[name])
-    _, front = split_front(question)
+    _, front = base.split_front(question)
     rows, values = moved(question)
     added = (values - question.values) @ front.slopes
     expected = front.features(question.records) + added
@@ -126,20 +119,20 @@ def test_columns_by_name():
         ]
     )
     model = make_pipeline(part, LogisticRegression()).fit(table, DATA.y)
-    question = Question(model, DATA.X[:50], DATA.sensitive, DATA.bounds)
+    question = base.Question(model, DATA.X[:50], DATA.sensitive, DATA.bounds)
     rows, values = moved(question)
     given = pd.DataFrame(rows, columns=list(DATA.names))
     scores = Linear().scores(question).at(values)
     assert np.allclose(np.diff(scores)[:, 0], model.decision_function(given))
-    assert choose_engine(question)[0].name == "linear"
+    assert base.choose_engine(question)[0].name == "linear"
 
 
 def test_search_stands_for_its_best():
     """A grid search that was refitted is its best estimator."""
     search = GridSearchCV(LogisticRegression(max_iter=900), {"C": [0.1, 1]}, cv=2)
     search.fit(DATA.X, DATA.y)
-    question = Question(search, DATA.X[:5], DATA.sensitive, DATA.bounds)
-    assert split_front(question)[0] is search.best_estimator_
+    question = base.Question(search, DATA.X[:5], DATA.sensitive, DATA.bounds)
+    assert base.split_front(question)[0] is search.best_estimator_
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -151,13 +144,13 @@ def test_public_coordinates_are_folded(named):
     sent = principal_coordinates(DATA.X[:, list(three)], 2)
     before = sent.before(model, 6, three)
     records = sent.records(DATA.X[:50], three)
-    question = Question(before, records, (0, 1), sent.bounds)
+    question = base.Question(before, records, (0, 1), sent.bounds)
     values = np.random.default_rng(3).uniform(*sent.bounds.T, (50, 2))
     rows = records.copy()
     rows[:, :2] = values
     scores = Linear().scores(question).at(values)
     assert np.allclose(np.diff(scores)[:, 0], before.decision_function(rows))
-    assert choose_engine(question)[0].name == "linear"
+    assert base.choose_engine(question)[0].name == "linear"
 
 
 BENT = {
@@ -174,17 +167,19 @@ BENT = {
 def test_what_is_not_affine_is_named(name):
     """A front that bends a sensitive feature is refused, by its name."""
     question = asked(*BENT[name])
-    _, why = split_front(question)
+    _, why = base.split_front(question)
     assert why == f"{name} in front of the model bends a sensitive feature."
     assert Linear().refusal(question) == why
-    assert choose_engine(question)[0].name == "black_box"
+    assert base.choose_engine(question)[0].name == "black_box"
 
 
 def test_bent_after_mixing_is_bent():
     """An encoder of other columns is bent once a mixture of all stands before it."""
     encoder = columns((FunctionTransformer(np.tanh), (1, 2)), remainder="passthrough")
-    assert isinstance(split_front(asked(encoder))[1], Front)
-    assert isinstance(split_front(asked(StandardScaler(), PCA(6), encoder))[1], str)
+    assert isinstance(base.split_front(asked(encoder))[1], base.Front)
+    assert isinstance(
+        base.split_front(asked(StandardScaler(), PCA(6), encoder))[1], str
+    )
 
 
 def test_own_transformer_without_slopes_is_bent():
@@ -192,5 +187,5 @@ def test_own_transformer_without_slopes_is_bent():
     turned = Turned().fit(DATA.X)
     mute = SimpleNamespace(transform=turned.transform)
     model = SimpleNamespace(steps=[("mute", mute), ("end", None)])
-    question = Question(model, DATA.X, DATA.sensitive, DATA.bounds)
-    assert "bends" in split_front(question)[1]
+    question = base.Question(model, DATA.X, DATA.sensitive, DATA.bounds)
+    assert "bends" in base.split_front(question)[1]

@@ -8,20 +8,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.engines import base, network
 from curvote.systems.utility.method.engines import branch as surfaces
-from curvote.systems.utility.method.engines import network
-from curvote.systems.utility.method.engines.base import (
-    Answers,
-    Draws,
-    Question,
-    make_channel,
-)
 from curvote.systems.utility.method.engines.network import (
     RELAXATIONS,
     Network,
     NeuronForm,
 )
 from tests.utility import models_of
+from tests.utility.models_of import channel
 
 FOUR = [[0.0, 100.0], [0.0, 1.0], [50.0, 300.0], [12.0, 60.0]]
 
@@ -30,18 +25,7 @@ def asked(data="stroke", n=5, model=None):
     """Return a question about the first records of generated data."""
     given = models_of.DATA[data]()
     found = models_of.network(data) if model is None else model
-    return Question(found, given.X[:n], given.sensitive, given.bounds)
-
-
-def channel(question, mechanism, epsilon=2.0, **settings):
-    """Return the channel, the middle of the bounds in place of what is withheld."""
-    return make_channel(
-        mechanism,
-        epsilon=epsilon,
-        bounds=question.bounds,
-        fill_value=question.bounds.mean(axis=1),
-        **settings,
-    )
+    return base.Question(found, given.X[:n], given.sensitive, given.bounds)
 
 
 def told(question, who, seen):
@@ -86,7 +70,7 @@ def test_atoms_are_added_up_exactly(mechanism, data):
     question = asked(data)
     surface = Network().surface(question)
     through = channel(question, mechanism)
-    answers = surface.answers(through, Draws())
+    answers = surface.answers(through, base.Draws())
     truth = enumerated(question, through.law(question.values), surface.n_classes)
     assert within(answers, truth, room=1e-12)
     assert np.allclose(answers.share, truth, atol=0.005)
@@ -110,7 +94,7 @@ def test_draws_fall_into_narrow_brackets(mechanism, settings, data):
     question = asked(data)
     surface = Network().surface(question)
     through = channel(question, mechanism, **settings)
-    answers = surface.answers(through, Draws())
+    answers = surface.answers(through, base.Draws())
     share = drawn(question, through, surface.n_classes)
     assert within(answers, share, room=4.5 * np.sqrt(0.25 / 20_000))
     assert (answers.upper - answers.lower).max() <= 0.01
@@ -121,7 +105,7 @@ def test_a_tail_that_is_not_clipped_stays_open_not_forgotten():
     """What lies far out is split as well, until it weighs little."""
     question = asked()
     through = channel(question, "laplace", epsilon=0.2, clip=False)
-    answers = Network().surface(question).answers(through, Draws())
+    answers = Network().surface(question).answers(through, base.Draws())
     assert within(answers, drawn(question, through, 2), room=0.016)
     assert (answers.upper - answers.lower).max() <= 0.01
 
@@ -179,51 +163,23 @@ def test_a_tie_is_left_open_and_without_its_slack_would_be_wrong(monkeypatch):
     """Another order of additions may answer otherwise: rounding is not certainty."""
     question = tied()
     through = channel(question, "k_rr", epsilon=1.0)
-    answers = Network().surface(question).answers(through, Draws(number=0))
+    answers = Network().surface(question).answers(through, base.Draws(number=0))
     assert (answers.upper - answers.lower > 0.9).all()
     monkeypatch.setattr(network, "ROUNDING", 0.0)
     monkeypatch.setattr(network, "TIE_MARGIN", 0.0)
-    bold = Network().surface(question).answers(through, Draws())
+    bold = Network().surface(question).answers(through, base.Draws())
     truth = enumerated(question, through.law(question.values), 2)
     assert within(answers, truth)
     assert not within(bold, truth, room=0.01)
-
-
-def test_a_box_holds_only_where_a_grid_does_and_nearly_wherever_it_does():
-    """Boxes of all sizes around records, against 31 x 31 points in each."""
-    question = asked(n=60)
-    surface = Network().surface(question)
-    rng, width = np.random.default_rng(8), np.diff(question.bounds).T
-    reach = rng.uniform(0, 0.4, (60, 1)) * width
-    low, high = question.values - reach, question.values + reach
-    held = surface.holds(low, high)
-    steps = np.stack(np.meshgrid(*[np.linspace(0, 1, 31)] * 2), axis=-1).reshape(-1, 2)
-    spots = low[:, None] + steps * (high - low)[:, None]
-    answers = told(question, np.repeat(np.arange(60), 961), spots.reshape(-1, 2))
-    same = (answers.reshape(60, 961) == surface.clean[:, None]).all(axis=1)
-    assert not (held & ~same).any()
-    assert held.sum() >= 0.9 * same.sum() > 10
-    assert surface.holds(question.values, question.values).all()
-
-
-def test_a_surface_comes_back_from_its_arrays():
-    """The same answers, bit by bit, and the same boxes held."""
-    question = asked("digits", n=3)
-    surface = Network().surface(question)
-    again = Network().restored(question, surface.arrays())
-    through = channel(question, "sw_01")
-    first, second = (each.answers(through, Draws()) for each in (surface, again))
-    assert np.array_equal(first.lower, second.lower)
-    assert np.array_equal(surface.clean, again.clean)
 
 
 def test_records_are_answered_alike_in_batches_of_any_size(monkeypatch):
     """Records that are refined apart from each other get the same brackets."""
     question = asked()
     through = channel(question, "joint_box")
-    whole = Network().surface(question).answers(through, Draws())
+    whole = Network().surface(question).answers(through, base.Draws())
     monkeypatch.setattr(surfaces, "RECORDS_AT_ONCE", 2)
-    parted = Network().surface(question).answers(through, Draws())
+    parted = Network().surface(question).answers(through, base.Draws())
     assert np.allclose(whole.lower, parted.lower, atol=0.005)
     assert within(parted, (whole.lower + whole.upper) / 2, room=0.005)
 
@@ -234,8 +190,8 @@ def test_draws_stand_beside_loose_brackets():
     question = replace(asked(n=2), **four)
     through = channel(question, "pm_01", epsilon=3.0)
     surface = Network().surface(question)
-    alone = surface.answers(through, Draws(number=0))
-    both = surface.answers(through, Draws(number=400, entropy=SeededEntropy(1)))
+    alone = surface.answers(through, base.Draws(number=0))
+    both = surface.answers(through, base.Draws(number=400, entropy=SeededEntropy(1)))
     assert (alone.evidence, both.evidence) == ("bracket", "draws")
     assert (alone.upper - alone.lower).max() > 0.1
     assert (both.upper - both.lower).max() < 0.11
@@ -249,21 +205,13 @@ def test_draws_that_contradict_a_bracket_change_nothing():
     """What is certain stands, whatever the draws say."""
     half, one = np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]])
     none = np.zeros(1, dtype=np.int64)
-    known = Answers(half, half - 0.1, half + 0.1, "bracket", none)
-    unlucky = Answers(one, one, one, "draws", none + 9)
+    known = base.Answers(half, half - 0.1, half + 0.1, "bracket", none)
+    unlucky = base.Answers(one, one, one, "draws", none + 9)
     found = surfaces.intersect_answers(known, unlucky)
     assert (known.lower <= found.lower).all()
     assert (found.lower <= found.share).all()
     assert (found.share <= found.upper).all()
     assert (found.upper <= known.upper).all()
-
-
-def test_without_a_law_answers_are_drawn():
-    """A mechanism whose law is no mixture of products still gets an answer."""
-    question = asked(n=2)
-    through = channel(question, "privunit", epsilon=4.0)
-    draws = Draws(number=200, entropy=SeededEntropy(1))
-    assert Network().surface(question).answers(through, draws).evidence == "draws"
 
 
 def test_what_cannot_be_read_is_refused_with_a_reason():
@@ -273,7 +221,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason():
     assert "LogisticRegression" in Network().refusal(asked(model=other))
     bent = make_pipeline(PolynomialFeatures().fit(given.X), *[models_of.network()[-1]])
     assert "PolynomialFeatures" in Network().refusal(asked(model=bent))
-    every = Question(
+    every = base.Question(
         models_of.network(), given.X[:2], tuple(range(6)), np.zeros((6, 2))
     )
     assert "6 sensitive" in Network().refusal(every)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import preprocessing
+from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -25,10 +26,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.engines.base import Draws, Question, make_channel
+from curvote.systems.utility.method.engines.base import Draws, Question
 from curvote.systems.utility.method.engines.trees import cells as axes_module
 from curvote.systems.utility.method.engines.trees import engine
 from curvote.systems.utility.method.engines.trees.engine import Trees, cell_counts
+from tests.utility import models_of
 from tests.utility.models_of import DATA, digits_like, forest, stroke_like
 from tests.utility.trees_of import (
     KINDS,
@@ -45,7 +47,7 @@ EVERY = list(product(KINDS, DATA))
 
 
 @pytest.mark.parametrize(("kind", "data"), EVERY)
-def test_a_cell_has_the_answer_of_the_model(kind: str, data: str) -> None:
+def test_a_cell_has_the_answer_of_the_model(kind, data):
     """At cuts, one float behind them and anywhere, and at the records themselves."""
     surface = read(asked(fitted(kind, data), data))
     for i in range(5):
@@ -56,13 +58,11 @@ def test_a_cell_has_the_answer_of_the_model(kind: str, data: str) -> None:
         assert answered(surface, i, own)[0] == surface.clean[i]
 
 
-def between_the_values_of_training() -> Question:
+def between_the_values_of_training():
     """Return records whose values are in the middle of two that trees were fitted to.
 
     Thresholds are such middles, in float64 of float32 values: they are not the values.
     """
-    from sklearn.ensemble import RandomForestClassifier
-
     given = stroke_like(400)
     X = given.X.copy()
     X[:, 0], X[:, 5] = np.round(X[:, 0] / 2) * 0.02, np.round(X[:, 5] / 2) * 0.02
@@ -72,7 +72,7 @@ def between_the_values_of_training() -> Question:
     return Question(model, records, (0, 5), np.array([[0.0, 1.02], [0.0, 1.02]]))
 
 
-def shares_at_own_values(question: Question) -> tuple[np.ndarray, np.ndarray]:
+def shares_at_own_values(question):
     """Return the share of the clean answer when nothing is noised, and the answers."""
     surface = read(question)
     channel: Any = At(question.values)
@@ -80,22 +80,20 @@ def shares_at_own_values(question: Question) -> tuple[np.ndarray, np.ndarray]:
     return share[np.arange(len(share)), surface.clean], surface.clean
 
 
-def test_an_atom_at_the_own_value_lies_in_the_own_cell() -> None:
+def test_an_atom_at_the_own_value_lies_in_the_own_cell():
     """Values are compared as float32, as scikit-learn does."""
     share, _ = shares_at_own_values(between_the_values_of_training())
     assert (share == 1).all()
 
 
-def test_without_the_cast_atoms_land_in_wrong_cells(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_cast_atoms_land_in_wrong_cells(monkeypatch):
     """The broken twin of the test above."""
     monkeypatch.setattr(axes_module, "float32_cuts", lambda thresholds: thresholds)
     share, _ = shares_at_own_values(between_the_values_of_training())
     assert (share == 0).any()
 
 
-def test_a_cut_is_the_last_float_that_goes_left() -> None:
+def test_a_cut_is_the_last_float_that_goes_left():
     """For thresholds between, on and half between float32 values."""
     rng = np.random.default_rng(1)
     single = rng.normal(size=300).astype(np.float32).astype(np.float64)
@@ -107,10 +105,8 @@ def test_a_cut_is_the_last_float_that_goes_left() -> None:
     assert (after.astype(np.float32).astype(float) > given).all()
 
 
-def coarse(seed: int, classes: int) -> Question:
+def coarse(seed, classes):
     """Return a forest of few impure leaves, which ties often."""
-    from sklearn.ensemble import RandomForestClassifier
-
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 4, (40, 3)) * 1.0, rng.integers(0, classes, 40)
     model = RandomForestClassifier(6, max_depth=3, random_state=seed, bootstrap=False)
@@ -121,7 +117,7 @@ def coarse(seed: int, classes: int) -> Question:
 GRID = np.array(list(product(range(4), range(4)))) * 1.0
 
 
-def wrong_at_ties(question: Question) -> int:
+def wrong_at_ties(question):
     """Return at how many points of a grid cells and model differ."""
     surface = read(question)
     pairs = [
@@ -131,20 +127,18 @@ def wrong_at_ties(question: Question) -> int:
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
-def test_near_ties_are_the_models_to_break(classes: int) -> None:
+def test_near_ties_are_the_models_to_break(classes):
     """Sums of thirds tie or not by the order in which they are added."""
     questions = [coarse(seed, classes) for seed in range(12)]
     assert sum(read(each).query_counts.sum() for each in questions) > 0
     assert sum(wrong_at_ties(each) for each in questions) == 0
 
 
-def test_ties_broken_by_exact_sums_are_sometimes_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ties_broken_by_exact_sums_are_sometimes_wrong(monkeypatch):
     """The broken twin: nothing is asked."""
     known = engine.cells.whole_units
 
-    def sure(table: Any) -> Any:
+    def sure(table):
         found = known(table)
         return type(found)(found.value, found.start, 0)
 
@@ -152,12 +146,12 @@ def test_ties_broken_by_exact_sums_are_sometimes_wrong(
     assert sum(wrong_at_ties(coarse(seed, 2)) for seed in range(12)) > 0
 
 
-def test_forests_of_pure_leaves_ask_nothing() -> None:
+def test_forests_of_pure_leaves_ask_nothing():
     """Their sums are whole numbers: a tie is a tie, for the model as well."""
     assert read(asked(fitted("forest", "stroke"), "stroke")).query_counts.sum() == 0
 
 
-def test_shares_that_miss_one_by_a_bit_are_no_exact_tie() -> None:
+def test_shares_that_miss_one_by_a_bit_are_no_exact_tie():
     """Their difference is 0, but not what adding them to others rounds to."""
     question = coarse(3, 2)
     trees = [each.tree_ for each in question.model.estimators_]
@@ -171,10 +165,8 @@ def test_shares_that_miss_one_by_a_bit_are_no_exact_tie() -> None:
 
 
 @pytest.mark.parametrize("kind", ["boosting from zero", "hist boosting"])
-def test_a_sum_of_zero_is_the_models_own_class(kind: str) -> None:
+def test_a_sum_of_zero_is_the_models_own_class(kind):
     """Where nothing can be learnt the sum is 0: one kind says yes, the other no."""
-    from sklearn.base import clone
-
     X = np.repeat(np.arange(4.0), 20)[:, None]
     model = clone(KINDS[kind]).fit(X, np.tile([0, 1], 40))
     surface = read(Question(model, X[:3], (0,), np.array([[0.0, 3.0]])))
@@ -185,9 +177,7 @@ def test_a_sum_of_zero_is_the_models_own_class(kind: str) -> None:
 
 @pytest.mark.parametrize("sensitive", [(4,), (0, 3, 7)])
 @pytest.mark.parametrize("kind", ["boosting", "shallow forest", "hist boosting"])
-def test_one_or_three_features_are_exact_as_well(
-    kind: str, sensitive: tuple[int, ...]
-) -> None:
+def test_one_or_three_features_are_exact_as_well(kind, sensitive):
     """Cells of any number of dimensions."""
     bounds = np.tile([0.0, 1.0], (len(sensitive), 1))
     records = digits_like(3, 5).X
@@ -203,20 +193,23 @@ SCALERS = [
     preprocessing.MinMaxScaler(),
     preprocessing.RobustScaler(),
     make_pipeline(preprocessing.MaxAbsScaler(), preprocessing.StandardScaler()),
+    # One-hot columns beside scaled ones: the record decides those splits.
+    make_column_transformer(
+        (preprocessing.OneHotEncoder(), [1, 2, 3]),
+        (preprocessing.StandardScaler(), [0, 4, 5]),
+    ),
 ]
 
 
-def behind(*steps: Any) -> Question:
+def behind(*steps):
     """Return the question of a forest behind steps, fitted to people."""
-    from sklearn.base import clone
-
     given = stroke_like()
     trees = ExtraTreesClassifier(5, random_state=1)
     model = make_pipeline(*(clone(step) for step in steps), trees)
     return asked(model.fit(given.X, given.y), "stroke", n=3)
 
 
-def wrong_cells(question: Question) -> int:
+def wrong_cells(question):
     """Return at how many corners of cells the cells and the model differ."""
     surface, wrong = read(question), 0
     for i in range(len(question.records)):
@@ -227,19 +220,17 @@ def wrong_cells(question: Question) -> int:
 
 
 @pytest.mark.parametrize("scaler", SCALERS, ids=lambda each: type(each).__name__)
-def test_scalers_are_undone_to_the_last_float(scaler: Any) -> None:
+def test_scalers_are_undone_to_the_last_float(scaler):
     """Cuts are found in the scaler's own arithmetic: subtraction, division, float32."""
     assert wrong_cells(behind(scaler)) == 0
 
 
-def test_cuts_mapped_back_by_a_formula_are_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cuts_mapped_back_by_a_formula_are_wrong(monkeypatch):
     """The broken twin: the scaler's inverse in float64."""
     question = behind(preprocessing.StandardScaler())
     scaler = question.model[0]
 
-    def inverted(given: Question, *others: Any) -> np.ndarray:
+    def inverted(given, *others):
         (_, column), thresholds = others[2], others[3]
         return thresholds * scaler.scale_[column] + scaler.mean_[column]
 
@@ -247,18 +238,7 @@ def test_cuts_mapped_back_by_a_formula_are_wrong(
     assert wrong_cells(question) > 0
 
 
-def test_other_columns_may_be_encoded_in_any_way() -> None:
-    """One-hot columns beside scaled ones: the record decides those splits."""
-    columns = ColumnTransformer(
-        [
-            ("hot", preprocessing.OneHotEncoder(), [1, 2, 3]),
-            ("scaled", preprocessing.StandardScaler(), [0, 4, 5]),
-        ]
-    )
-    assert wrong_cells(behind(columns)) == 0
-
-
-def test_histograms_read_categories_and_gaps_of_other_columns() -> None:
+def test_histograms_read_categories_and_gaps_of_other_columns():
     """Categories, unknown ones, and missing values take their sides."""
     given = stroke_like(600)
     X = given.X.copy()
@@ -272,7 +252,7 @@ def test_histograms_read_categories_and_gaps_of_other_columns() -> None:
     assert wrong_cells(Question(model, records, given.sensitive, given.bounds)) == 0
 
 
-def test_trees_read_gaps_of_other_columns() -> None:
+def test_trees_read_gaps_of_other_columns():
     """A forest fitted to gaps sends them as it learnt."""
     given = stroke_like()
     X = given.X.copy()
@@ -281,7 +261,7 @@ def test_trees_read_gaps_of_other_columns() -> None:
     assert wrong_cells(Question(model, X[:6], given.sensitive, given.bounds)) == 0
 
 
-def test_classes_may_have_any_names() -> None:
+def test_classes_may_have_any_names():
     """Answers are places in ``classes_``, of near ties as well."""
     given = stroke_like()
     names = np.array(["yes", "no"])[given.y]
@@ -289,7 +269,7 @@ def test_classes_may_have_any_names() -> None:
     assert wrong_cells(asked(model, "stroke")) == 0
 
 
-def refusals() -> dict[str, tuple[Any, str]]:
+def refusals():
     """Return models that are no sums of leaves over thresholds, and words why."""
     given = stroke_like()
     X, y = given.X, given.y
@@ -317,7 +297,7 @@ def refusals() -> dict[str, tuple[Any, str]]:
     }
 
 
-def test_what_is_no_sum_of_leaves_is_refused_with_the_reason() -> None:
+def test_what_is_no_sum_of_leaves_is_refused_with_the_reason():
     """Each reason is one sentence; making the surface all the same is an error."""
     for model, words in refusals().values():
         question = asked(model, "stroke")
@@ -329,14 +309,12 @@ def test_what_is_no_sum_of_leaves_is_refused_with_the_reason() -> None:
             Trees().surface(question)
 
 
-def test_cells_are_counted_as_they_would_be_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cells_are_counted_as_they_would_be_made(monkeypatch):
     """The count of each record is that of the sums which are made for it."""
     question, made = asked(fitted("forest", "stroke"), "stroke"), []
     real = engine.cells.cell_sums
 
-    def noted(*given: Any) -> Any:
+    def noted(*given):
         total = real(*given)
         made.append(total[0].size)
         return total
@@ -349,9 +327,7 @@ def test_cells_are_counted_as_they_would_be_made(
 
 
 @pytest.mark.parametrize("limit", ["MOST_CELLS", "MOST_BYTES"])
-def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
-    monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(monkeypatch, limit):
     """The reason names the number of cells, and what takes their place."""
     question = asked(forest(), "stroke")
     monkeypatch.setattr(engine.cells, "cell_sums", None)
@@ -362,9 +338,7 @@ def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
     assert "draws take their place" in reason
 
 
-def test_cells_are_counted_where_all_cuts_of_the_trees_would_not_fit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cells_are_counted_where_all_cuts_of_the_trees_would_not_fit(monkeypatch):
     """A record reaches few of the trees' cuts: those that fit exactly are made."""
     question = asked(forest(), "stroke")
     total = int(cell_counts(question).sum())
@@ -375,9 +349,7 @@ def test_cells_are_counted_where_all_cuts_of_the_trees_would_not_fit(
 
 
 @pytest.mark.parametrize("kind", ["forest", "boosting", "ada"])
-def test_slabs_make_the_same_answers(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_slabs_make_the_same_answers(monkeypatch, kind):
     """However thin the slabs in which cells are made."""
     question = asked(fitted(kind, "digits"), "digits")
     whole = read(question)
@@ -390,17 +362,13 @@ def test_slabs_make_the_same_answers(
 
 
 EVERY_KIND = list(product(KINDS, DATA))
-MIDDLE = np.array([50.0, 30.0])
 
 
 @pytest.mark.parametrize(("kind", "data"), EVERY_KIND)
-def test_shares_are_sums_over_all_outputs(kind: str, data: str) -> None:
+def test_shares_are_sums_over_all_outputs(kind, data):
     """For k-RR the model is asked for each of its outputs, weighed by the channel."""
     question = asked(fitted(kind, data), data, n=2)
-    middle = question.bounds.mean(axis=1)
-    channel = make_channel(
-        "k_rr", epsilon=4, bounds=question.bounds, fill_value=middle, n_classes=21
-    )
+    channel = models_of.channel(question, "k_rr", 4, n_classes=21)
     found = read(question).answers(channel, Draws())
     law = channel.law(question.values)
     assert law is not None
@@ -426,11 +394,10 @@ def test_shares_are_sums_over_all_outputs(kind: str, data: str) -> None:
         ("ada", "stroke", "exponential"),
     ],
 )
-def test_exact_shares_agree_with_draws(kind: str, data: str, name: str) -> None:
+def test_exact_shares_agree_with_draws(kind, data, name):
     """Within 4.5 standard errors of 4,000 draws of the real mechanism."""
     question = asked(fitted(kind, data), data, n=6)
-    middle = question.bounds.mean(axis=1)
-    channel = make_channel(name, epsilon=3, bounds=question.bounds, fill_value=middle)
+    channel = models_of.channel(question, name, 3)
     share = read(question).answers(channel, Draws()).share
     number = 4000
     for i in range(6):
@@ -442,9 +409,7 @@ def test_exact_shares_agree_with_draws(kind: str, data: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "data"), [("forest", "stroke"), ("ada", "digits")])
-def test_a_box_holds_where_all_its_points_have_the_clean_answer(
-    kind: str, data: str
-) -> None:
+def test_a_box_holds_where_all_its_points_have_the_clean_answer(kind, data):
     """The closed box is enumerated: at its upper ends and at each cut inside."""
     question = asked(fitted(kind, data), data, n=8)
     surface = read(question)
@@ -466,61 +431,28 @@ def test_a_box_holds_where_all_its_points_have_the_clean_answer(
     assert seen == {True, False}
 
 
-def test_what_a_file_holds_gives_the_same_answers() -> None:
-    """`restored` of `arrays` is the surface."""
-    question = asked(fitted("forest", "digits"), "digits")
-    surface = read(question)
-    again = Trees().restored(question, surface.arrays())
-    channel = make_channel(
-        "pm_01", epsilon=2, bounds=question.bounds, fill_value=np.array([0.5, 0.5])
-    )
-    first, second = (each.answers(channel, Draws()) for each in (surface, again))
-    assert (first.share == second.share).all()
-    assert (again.clean == surface.clean).all()
-    ends = question.values - 0.1, question.values + 0.1
-    assert (surface.holds(*ends) == again.holds(*ends)).all()
-
-
 @pytest.mark.parametrize("size", [1, 700, 3000])
-def test_records_may_be_taken_in_pieces(
-    monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_records_may_be_taken_in_pieces(monkeypatch, size):
     """Their shares do not depend on how many are held at once."""
     question = asked(fitted("forest", "stroke"), "stroke", n=30)
     surface = read(question)
-    channel = make_channel(
-        "joint_box", epsilon=2, bounds=question.bounds, fill_value=MIDDLE
-    )
+    channel = models_of.channel(question, "joint_box", 2)
     whole = surface.answers(channel, Draws()).share
     monkeypatch.setattr(engine, "CHUNK_NUMBERS", size)
     assert len(list(surface._record_chunks())) > 1
     assert surface.answers(channel, Draws()).share == pytest.approx(whole, abs=1e-14)
 
 
-def test_a_channel_without_a_law_is_drawn() -> None:
-    """The outputs of `privunit` are drawn, with intervals."""
-    question = asked(fitted("forest", "stroke"), "stroke", n=3)
-    channel = make_channel(
-        "privunit", epsilon=4, bounds=question.bounds, fill_value=MIDDLE
-    )
-    found = read(question).answers(channel, Draws(300, entropy=SeededEntropy(1)))
-    assert found.evidence == "draws"
-    assert (found.queries >= 300).all()
-    assert (found.lower < found.upper).all()
-
-
-def test_what_is_withheld_leaves_one_line() -> None:
+def test_what_is_withheld_leaves_one_line():
     """All of epsilon on the first feature: the second is always the constant."""
     question = asked(fitted("boosting", "stroke"), "stroke", n=4)
     surface = read(question)
-    channel = make_channel(
-        "k_rr", epsilon=2, bounds=question.bounds, fill_value=MIDDLE, split=[1, 0]
-    )
+    channel = models_of.channel(question, "k_rr", 2, split=[1, 0])
     share = surface.answers(channel, Draws()).share
     law = channel.law(question.values)
     assert law is not None
     for i in range(4):
         first = law.terms[0][0]
-        points = np.column_stack([first.points[i], np.full(first.points[i].shape, 30)])
+        points = np.column_stack([first.points[i], np.full(first.points[i].shape, 36)])
         expected = np.bincount(predicted(question, i, points), first.masses[i], 2)
         assert share[i] == pytest.approx(expected, abs=1e-12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -14,16 +13,7 @@ from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.base import Mixture
 from curvote.systems.utility.method import profile
-from curvote.systems.utility.method.engines.base import (
-    Channel,
-    Draws,
-    Part,
-    Question,
-    Surface,
-    choose_engine,
-    make_channel,
-    predict_batched,
-)
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.profile import (
     SIDE_PRECISION,
     Box,
@@ -51,20 +41,22 @@ class Model:
     decision: Callable[[Points], np.ndarray]
     asked: int = 0
 
-    def predict(self, X: Points) -> np.ndarray:
+    def predict(self, X):
         self.asked += len(X)
         return (self.decision(X) > 0).astype(int)
 
 
-def question(decision, values, bounds) -> Question:
+def question(decision, values, bounds):
     """All columns are sensitive."""
     points = np.atleast_2d(np.asarray(values, dtype=float))
     sensitive = tuple(range(points.shape[1]))
-    return Question(Model(decision), points, sensitive, np.asarray(bounds, dtype=float))
+    return base.Question(
+        Model(decision), points, sensitive, np.asarray(bounds, dtype=float)
+    )
 
 
 @dataclass(frozen=True)
-class Fake(Surface):
+class Fake(base.Surface):
     """A surface that is given by the function that says where boxes hold."""
 
     where: Callable[[Points, Points], np.ndarray]
@@ -79,12 +71,12 @@ class Fake(Surface):
         return {}
 
 
-def surface(where) -> Fake:
+def surface(where):
     """The surface; what it says clean answers are does not matter here."""
     return Fake(np.zeros(1, dtype=np.int64), 2, where)
 
 
-def half_space(slope, offset, values) -> Fake:
+def half_space(slope, offset, values):
     """A linear classifier: the corner furthest towards the other side decides."""
     slope, sign = np.asarray(slope), np.sign(values @ slope + offset)[:, None]
 
@@ -99,18 +91,18 @@ BOUNDS = np.array([[0.0, 100.0], [-3.0, 1.0], [0.0, 1e-3]])
 WIDTHS = BOUNDS[:, 1] - BOUNDS[:, 0]
 
 
-def records(n: int, seed: int = 0) -> np.ndarray:
+def records(n, seed=0):
     """Records uniform in the bounds."""
     return BOUNDS[:, 0] + WIDTHS * np.random.default_rng(seed).random((n, 3))
 
 
-def planes(values: np.ndarray, seed: int = 1) -> tuple[np.ndarray, float]:
+def planes(values, seed=1):
     """A plane through the middle of the bounds, on the features' own units."""
     slope = np.random.default_rng(seed).normal(size=3) / WIDTHS
     return slope, -float(slope @ BOUNDS.mean(axis=1))
 
 
-def answers_stay(found: Box, slope: np.ndarray, offset: float, values) -> bool:
+def answers_stay(found, slope, offset, values):
     """Say whether random points and all corners of certified boxes answer alike."""
     rng = np.random.default_rng(5)
     share = rng.integers(0, 2, (200, *values.shape)) * 1.0
@@ -176,7 +168,7 @@ def test_nothing_that_holds_is_no_box():
     assert np.array_equal(found.high, values)
 
 
-def forgetful(known: Fake, seed: int) -> Fake:
+def forgetful(known, seed):
     """A surface that cannot tell, at random, in a third of the cases."""
     rng = np.random.default_rng(seed)
     return surface(
@@ -230,46 +222,18 @@ def test_record_beyond_the_bounds():
     assert found.radius[0] == pytest.approx(0.5, abs=SIDE_PRECISION)
 
 
-def inside_disc(low, high):
-    """Where the classifier of Zheng & Hu's example 4 answers with its first class."""
-    furthest = np.maximum(np.abs(low + 1), np.abs(high + 1))
-    return (furthest**2).sum(axis=1) < 4 * (math.log(2) + 1)
-
-
-def test_example_4_of_the_paper():
-    """QDA at (.5, .5): .3402 in the maximum norm; .4811 in the Euclidean one."""
-    values, bounds = np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]] * 2)
-    found = certify_box(surface(inside_disc), values, bounds=bounds)
-    assert found.radius[0] == pytest.approx(0.3402, abs=5e-5)
-    angle = np.linspace(0, 2 * math.pi, 100_001)
-    circle = 2 * math.sqrt(math.log(2) + 1) * np.array([np.cos(angle), np.sin(angle)])
-    euclidean = np.linalg.norm(circle.T - 1 - values, axis=1).min()
-    assert euclidean == pytest.approx(0.4811, abs=1e-4)
-    assert found.low[0] == pytest.approx([0, 0])
-
-
-def test_surface_that_knows_no_boxes():
-    """Its refusal is passed on."""
-
-    def unknown(low, high):
-        raise NotImplementedError
-
-    with pytest.raises(NotImplementedError):
-        certify_box(surface(unknown), records(2), bounds=BOUNDS)
-
-
 UNIT = np.array([[0.0, 1.0]])
 MECHANISMS = ["laplace", "pm_01", "sw_01", "piecewise", "hybrid", "exponential", "k_rr"]
 
 
-def on_unit(name: str, epsilon: float, clip: bool = True, **params) -> Channel:
+def on_unit(name, epsilon, clip=True, **params):
     """One feature in [0, 1]."""
-    return make_channel(
+    return base.make_channel(
         name, epsilon=epsilon, bounds=UNIT, fill_value=[0.5], clip=clip, **params
     )
 
 
-def of_radius(values, radius: float) -> Box:
+def of_radius(values, radius):
     """A box that somebody states."""
     values = np.asarray(values)
     n = len(values)
@@ -344,16 +308,16 @@ def test_bound_where_nothing_is_known():
     unknown = of_radius(values, 0.1)
     bounds = np.vstack([UNIT, UNIT])
     shared = {"epsilon": 4, "bounds": bounds, "fill_value": [0.5, 0.5]}
-    assert certified_bound(make_channel("pm_01", **shared), values, unknown) == 0
+    assert certified_bound(base.make_channel("pm_01", **shared), values, unknown) == 0
     assert np.isnan(
-        certified_bound(make_channel("privunit", **shared), values, unknown)
+        certified_bound(base.make_channel("privunit", **shared), values, unknown)
     ).all()
     assert np.isnan(
-        published_claim(make_channel("privunit", **shared), values, unknown)
+        published_claim(base.make_channel("privunit", **shared), values, unknown)
     ).all()
 
 
-def beside(X: np.ndarray) -> np.ndarray:
+def beside(X):
     """Another answer on .006 next to x = .5, and nowhere else."""
     hole = (X[:, 0] > 0.5) & (X[:, 0] <= 0.506)
     return np.where(hole, -1.0, 1.0)
@@ -423,7 +387,7 @@ def test_boxes_by_trials():
     assert (found.queries < 100_000).all()
 
 
-def beyond_tolerance(how: TrialRule) -> float:
+def beyond_tolerance(how):
     """The share of 300 boxes of which over a tenth is beyond the answer's end."""
     values = np.linspace(0, 0.6, 300)[:, None]
     asked = question(lambda X: 0.62 - X[:, 0], values, UNIT)
@@ -442,8 +406,8 @@ def test_concentration_of_a_record():
     """Several coordinates must all be near."""
     law = make("joint_box", epsilon=3, d=2).law(np.zeros((1, 2)))
     assert isinstance(law, Mixture)
-    channel = Channel(
-        [Part(make("joint_box", epsilon=3, d=2), (0, 1))],
+    channel = base.Channel(
+        [base.Part(make("joint_box", epsilon=3, d=2), (0, 1))],
         np.array([[-1.0, 1.0]] * 2),
         np.zeros(2),
     )
@@ -459,13 +423,13 @@ RECORDS = 50
 
 
 @cache
-def found(name: str) -> tuple[Question, Surface, Box]:
+def found(name):
     """A model's boxes around 50 records it has not seen."""
     data = models_of.stroke_like(RECORDS, 5)
     model = getattr(models_of, name)("stroke")
     bounds = np.asarray(data.bounds, dtype=float)
-    question = Question(model, data.X, tuple(data.sensitive), bounds)
-    surface = choose_engine(question)[0].surface(question)
+    question = base.Question(model, data.X, tuple(data.sensitive), bounds)
+    surface = base.choose_engine(question)[0].surface(question)
     return question, surface, certify_box(surface, question.values, bounds=bounds)
 
 
@@ -473,14 +437,14 @@ def found(name: str) -> tuple[Question, Surface, Box]:
 def test_answers_stay_in_certified_boxes(name):
     """At 40 random points and the four corners of each."""
     question, _, boxes = found(name)
-    clean = predict_batched(question.model, question.records)
+    clean = base.predict_batched(question.model, question.records)
     share = np.random.default_rng(SEED).random((44, RECORDS, 2))
     share[:4] = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])[:, None]
     points = boxes.low + (boxes.high - boxes.low) * np.clip(share, 0, 1)
     points = np.clip(points, boxes.low, boxes.high)
     rows = np.tile(question.records, (44, 1))
     rows[:, list(question.sensitive)] = points.reshape(-1, 2)
-    same = predict_batched(question.model, rows) == np.tile(clean, 44)
+    same = base.predict_batched(question.model, rows) == np.tile(clean, 44)
     assert same.reshape(44, RECORDS)[:, boxes.certified].all()
     assert boxes.certified.all()
 
@@ -491,10 +455,8 @@ def test_bound_is_at_most_agreement(name, epsilon):
     """For seven mechanisms and 50 records; and it comes near for large epsilons."""
     question, surface, boxes = found(name)
     for mechanism in OF_MODELS:
-        channel = make_channel(
-            mechanism, epsilon=epsilon, bounds=question.bounds, fill_value=[50, 30]
-        )
-        shares = surface.answers(channel, Draws()).upper
+        channel = models_of.channel(question, mechanism, epsilon)
+        shares = surface.answers(channel, base.Draws()).upper
         agreement = np.take_along_axis(shares, surface.clean[:, None], axis=1)[:, 0]
         least = certified_bound(channel, question.values, boxes)
         assert (least <= agreement + 1e-9).all()
@@ -504,12 +466,10 @@ def test_bound_is_at_most_agreement(name, epsilon):
 def test_too_large_a_box_is_noticed():
     """Twice the box is above agreement somewhere."""
     question, surface, boxes = found("forest")
-    channel = make_channel(
-        "pm_01", epsilon=8, bounds=question.bounds, fill_value=[50, 30]
-    )
+    channel = models_of.channel(question, "pm_01", 8)
     reach = (boxes.high - boxes.low) / 2
     wide = boxes.low - reach, boxes.high + reach
     twice = Box(boxes.radius, *wide, boxes.certified, boxes.queries)
-    shares = surface.answers(channel, Draws()).upper
+    shares = surface.answers(channel, base.Draws()).upper
     agreement = np.take_along_axis(shares, surface.clean[:, None], axis=1)[:, 0]
     assert (certified_bound(channel, question.values, twice) > agreement).any()

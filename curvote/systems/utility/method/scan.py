@@ -85,12 +85,10 @@ def count_bins(laws: Sequence[Law]) -> int:
 
 
 def _continuous_laws(laws: Sequence[Law]) -> list[Law]:
-    """Return the laws that have a part without atoms."""
     return [law for law in laws if law.masses.sum(axis=1).min() < 1 - _NOTHING]
 
 
 def _central_range(laws: Sequence[Law]) -> tuple[float, float]:
-    """Return the outermost quantiles of some laws."""
     low = min(float(_quantile(law, TAIL).min()) for law in laws)
     high = max(float(_quantile(law, 1 - TAIL).max()) for law in laws)
     return low, high
@@ -232,7 +230,6 @@ def bin_laws(
 
 
 def _bin_law(law: Mixture, places: Sequence[int], cuts: Sequence[FloatArray]) -> Binned:
-    """Return a law's masses on given bins."""
     pairs = list(zip(places, cuts, strict=True))
     terms = [[bin_masses(term[i], ends) for i, ends in pairs] for term in law.terms]
     return Binned(law.weights, terms)
@@ -396,7 +393,6 @@ def scanned_mechanisms(d: int, delta: float = 0.0) -> tuple[str, ...]:
 
 
 def _accepted_params(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the mechanism accepts."""
     parameters = signature(mechanism_class(name)).parameters
     return {key: value for key, value in params.items() if key in parameters}
 

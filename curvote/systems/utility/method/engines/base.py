@@ -440,7 +440,6 @@ _IDLE = (None, "passthrough")
 
 
 def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
-    """Return the composition of some steps."""
     result = _Step(np.eye(width))
     for part in parts:
         step = _read_step(part, result.matrix.shape[1])
@@ -452,7 +451,6 @@ def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
 
 
 def _read_step(part: Any, width: int) -> _Step:
-    """Return a transformer as a step."""
     if part in _IDLE:
         return _Step(np.eye(width))
     if hasattr(part, "steps"):
@@ -475,20 +473,17 @@ def _read_step(part: Any, width: int) -> _Step:
 
 
 def _scaler_matrix(part: Any, width: int) -> FloatArray:
-    """Return the matrix of a scaler."""
     scale = getattr(part, "scale_", None)
     return np.diag(np.ones(width) if scale is None else 1 / scale)
 
 
 def _components_matrix(part: Any, width: int) -> FloatArray:
-    """Return the matrix of a projection on components."""
     matrix = np.asarray(part.components_.T, dtype=np.float64)
     whiten = getattr(part, "whiten", False)
     return matrix / np.sqrt(part.explained_variance_) if whiten else matrix
 
 
 def _imputer_matrix(part: Any, width: int) -> FloatArray | None:
-    """Return the matrix of an imputer on complete records."""
     if part.add_indicator or not np.isnan(part.missing_values):
         return None
     usable = ~np.isnan(np.asarray(part.statistics_, dtype=np.float64))

@@ -70,7 +70,7 @@ class Boxes:
 
     def parts(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays in the order of the fields."""
-        return self.low, self.high, self.answer, self.certain, self.axis
+        return tuple(vars(self).values())
 
 
 def empty_boxes(n: int, m: int, s: int) -> Boxes:
@@ -405,7 +405,6 @@ RECORDS_AT_ONCE = 64
 TRIED_BOXES = 192
 # Brackets wider than this say less than some 2,000 draws.
 LOOSE_WIDTH = 0.05
-BOX_FIELDS = ("low", "high", "answer", "certain", "axis")
 
 
 @dataclass(frozen=True)
@@ -464,7 +463,8 @@ class BranchedSurface(base.Surface):
         other = parts.certain & (parts.answer != self.clean[:, None])
         certain = np.asarray(~(other & ~parts.empty()).any(axis=1), dtype=np.bool_)
         rows = np.flatnonzero(certain)
-        open_ = _pad_rows(*_flatten_boxes([parts.of(certain)], certain=False))
+        part = parts.of(certain)
+        open_ = _pick_boxes(part, ~(part.empty() | part.certain))
         open_ = judge_boxes(self.oracle, rows, open_, ~open_.empty())
 
         def refuted(at: NDArray[Any], boxes: Boxes, _: FloatArray) -> NDArray[Any]:
@@ -483,9 +483,9 @@ class BranchedSurface(base.Surface):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the partition: nonempty boxes, and how many of each record."""
-        flat, counts = _flatten_boxes([self.boxes])
-        named = dict(zip(BOX_FIELDS, flat, strict=True))
-        return {"clean": self.clean, "counts": counts, **named}
+        which = ~self.boxes.empty()
+        named = {name: part[which] for name, part in vars(self.boxes).items()}
+        return {"clean": self.clean, "counts": which.sum(axis=1), **named}
 
 
 def stop_when_narrow(width: float) -> SettledTest:
@@ -524,20 +524,9 @@ def intersect_answers(certain: base.Answers, sample: base.Answers) -> base.Answe
     return base.Answers(share, lower, upper, "draws", sample.queries)
 
 
-def _flatten_boxes(
-    parts: list[Boxes], *, certain: bool = True
-) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """Return the nonempty boxes of all records, and each record's number.
-
-    Without the certain ones, too, unless ``certain``.
-    """
-    flat, counts = [], []
-    for boxes in parts:
-        which = ~boxes.empty() & (certain | ~boxes.certain)
-        counts.append(which.sum(axis=1))
-        flat.append([part[which] for part in boxes.parts()])
-    columns = [np.concatenate(column) for column in zip(*flat, strict=True)]
-    return columns, np.concatenate(counts)
+def _pick_boxes(boxes: Boxes, which: NDArray[np.bool_]) -> Boxes:
+    """Return the boxes in ``which`` (n, m) alone, in rows as short as can be."""
+    return _pad_rows([part[which] for part in boxes.parts()], which.sum(axis=1))
 
 
 def _pad_rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:
@@ -566,7 +555,8 @@ class BranchEngine(base.Engine):
         """
         clean = base.predict_indices(question.model, question.records)
         oracle, limits = self.oracle(question), self.effort
-        n, parts = len(clean), []
+        n = len(clean)
+        parts: list[tuple[Rows, Boxes, FloatArray]] = []
         most = int(np.clip(limits.stored // n, 128, limits.most // 4))
         for start in range(0, n, RECORDS_AT_ONCE):
             who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
@@ -574,8 +564,10 @@ class BranchEngine(base.Engine):
             search = Search(oracle, who, mass_weigher(law))
             boxes = root_boxes(len(who), question.bounds)
             boxes = judge_boxes(oracle, who, boxes, np.full(boxes.certain.shape, True))
-            parts.append(search.refined(boxes, stop_when_narrow(limits.width), most)[0])
-        boxes, k = _pad_rows(*_flatten_boxes(parts)), oracle.n_classes
+            settled = stop_when_narrow(limits.width)
+            parts.append((who, *search.refined(boxes, settled, most)))
+        joined, _ = _join_rows(parts)
+        boxes, k = _pick_boxes(joined, ~joined.empty()), oracle.n_classes
         return BranchedSurface(clean, k, question, oracle, boxes, limits)
 
     def restored(
@@ -583,6 +575,7 @@ class BranchEngine(base.Engine):
     ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
         oracle, clean = self.oracle(question), arrays["clean"]
-        boxes = _pad_rows([arrays[name] for name in BOX_FIELDS], arrays["counts"])
+        flat = [arrays[name] for name in Boxes.__dataclass_fields__]
+        boxes = _pad_rows(flat, arrays["counts"])
         k = oracle.n_classes
         return BranchedSurface(clean, k, question, oracle, boxes, self.effort)

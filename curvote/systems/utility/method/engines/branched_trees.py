@@ -77,7 +77,6 @@ class TreeBounds(Oracle):
     def _judge_record(
         self, reached: ReachedLeaves, first: Cells, last: Cells
     ) -> Verdict:
-        """Return the verdict on boxes of cells of one record."""
         middle = (first + last) // 2
         sums = reached.base + _leaves_met(reached, middle, middle) @ reached.value
         leads = sums[:, :, None] - sums[:, None, :]

@@ -80,7 +80,6 @@ def mixture_shares(scores: Scores, law: Mixture) -> Shares:
 
 
 def _term_shares(scores: Scores, term: tuple[Law, ...]) -> Shares:
-    """Return lower and upper shares for one term of a mixture."""
     values, fixed = np.zeros((len(scores.constant), len(term))), []
     for i, law in enumerate(term):
         masses = law.masses

@@ -30,11 +30,6 @@ class ScoreLine:
         v = values[..., None]
         return np.asarray(self.constant + (self.linear + self.square * v) * v)
 
-    @property
-    def straight(self) -> bool:
-        """Whether the scores differ by straight lines only."""
-        return bool((self.square == self.square[0]).all())
-
 
 @dataclass(frozen=True)
 class Scores:
@@ -205,7 +200,7 @@ _FAR = 1e30
 
 def winning_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
     """Return the chance that each class wins, (n, m, K), for a law of the value."""
-    if not along.straight:
+    if (along.square != along.square[0]).any():  # they differ by curved lines
         return _quadratic_shares(along, spread)
     won = np.zeros(along.constant.shape)
     shape, classes = along.constant.shape[:-1], along.constant.shape[-1]
@@ -245,7 +240,6 @@ def _winning_half_line(
 
 
 def _quadratic_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
-    """Return the shares where scores cross at most twice."""
     first, second = np.triu_indices(along.constant.shape[-1], 1)
     c = along.constant[..., first] - along.constant[..., second]
     b = along.linear[..., first] - along.linear[..., second]
@@ -318,7 +312,6 @@ def shares_of_two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
 
 
 def _weighted_sum(masses: FloatArray, at: FloatArray) -> FloatArray:
-    """Return the sum of shares weighted by masses, (n, K)."""
     return np.asarray(np.einsum("nm,nmk->nk", masses, at))
 
 
@@ -438,7 +431,6 @@ def _bracket_at_step(
     spans: list[tuple[float, float]],
     step: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bracket with a lattice of this step."""
     terms = []  # slope x value rounded down: first place, and masses
     for law, slope, span in zip(laws, slopes, spans, strict=True):
         first, last = (int(np.floor(end / step)) for end in span)
@@ -463,7 +455,6 @@ def _bracket_at_step(
 
 
 def _convolve(first: Term, second: Term) -> Term:
-    """Return the law of the sum of two terms."""
     from scipy.signal import fftconvolve
 
     mass = np.maximum(fftconvolve(first[1], second[1], axes=1), 0)

@@ -74,7 +74,6 @@ def check_memory(model: Any) -> None:
 
 
 def _harmful_error(what: str) -> UserError:
-    """Return the error for a damaged or harmful model."""
     return UserError(
         f"the model holds {what}: the file is damaged, or made to do harm. Nothing was"
         " asked of it; get the model again from whoever fitted it."
@@ -115,7 +114,6 @@ def _vectors_fit(svm: Any) -> bool:
 
 
 def _stages_fit(boosting: Any) -> bool:
-    """Return whether a boosting has as many trees a stage as expected."""
     trees = getattr(boosting, "estimators_", None)
     if trees is None:
         return True
@@ -134,7 +132,6 @@ def _categories_fit(bins: Any) -> bool:
 
 
 def _labels_fit(near: Any) -> bool:
-    """Return whether the labels of neighbours are classes."""
     labels, classes = getattr(near, "_y", None), getattr(near, "classes_", None)
     if labels is None or classes is None:
         return True
@@ -148,7 +145,6 @@ def _labels_fit(near: Any) -> bool:
 
 
 def _centres_fit(means: Any) -> bool:
-    """Return whether cluster centres have the records' width."""
     centres = getattr(means, "cluster_centers_", None)
     return centres is None or centres.shape[1] == means.n_features_in_
 
@@ -181,7 +177,6 @@ def _iterate_parts(
 
 
 def _direct_parts(part: Any) -> list[Any]:
-    """Return the direct parts of an object."""
     if isinstance(part, dict):
         return list(part.values())
     if isinstance(part, list | tuple | set):
@@ -307,7 +302,6 @@ def _check_size(path: Path) -> None:
 
 
 def _load_noted(name: str, read: Callable[[], Any]) -> LoadedModel:
-    """Return a loaded model with scikit-learn's note on its version."""
     from sklearn.exceptions import InconsistentVersionWarning
 
     with FILTERS, warnings.catch_warnings(record=True) as caught:

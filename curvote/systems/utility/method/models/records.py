@@ -198,12 +198,10 @@ def code_texts(model: Any) -> tuple[Any, Texts]:
 
 
 def _are_texts(levels: Any) -> bool:
-    """Return whether an encoder's levels are texts."""
     return np.asarray(levels).dtype.kind in "OUS"
 
 
 def _text_encoders(model: Any) -> Iterator[tuple[list[str], Any, Any, int]]:
-    """Yield names, encoder, pipeline and index of each text encoder."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     steps = getattr(model, "steps", None)
@@ -320,7 +318,6 @@ def label_codes(
 
 
 def _require_member(text: str, allowed: set[str], what: str, owner: str) -> None:
-    """Refuse a text that is none of the allowed ones."""
     if text not in allowed:
         listed = ", ".join(sorted(allowed)[:10])
         raise UserError(f"{what} is none of {owner}: {listed}. Say --positive VALUE?")
@@ -340,7 +337,6 @@ def group_names(cells: Sequence[Any], name: str) -> NDArray[np.str_]:
 
 
 def _no_gaps(cells: Sequence[Any], name: str) -> None:
-    """Refuse a column with empty cells."""
     count = int(gap_mask(cells).sum())
     if count:
         raise UserError(

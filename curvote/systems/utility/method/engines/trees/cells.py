@@ -135,7 +135,6 @@ def _class_votes(choice: NDArray[np.int64], k: int, weight: float = 1.0) -> Floa
 
 
 def _read_tree(model: Any) -> TreeTable:
-    """Return the table of a single tree."""
     choice = np.argmax(model.tree_.value[:, 0], axis=1)
     votes = _class_votes(choice, len(model.classes_))
     return join_trees([nodes_of_tree(model.tree_, votes)])
@@ -156,7 +155,6 @@ def _read_forest(model: Any) -> TreeTable:
 
 
 def _read_ada(model: Any) -> TreeTable | str:
-    """Return the table of AdaBoost, or why it cannot be read."""
     if any(type(t).__name__ != "DecisionTreeClassifier" for t in model.estimators_):
         return "What AdaBoost boosts here are no decision trees."
     trees = []
@@ -170,7 +168,6 @@ def _read_ada(model: Any) -> TreeTable | str:
 
 
 def _read_boosting(model: Any) -> TreeTable | str:
-    """Return the table of gradient boosting, or why it cannot be read."""
     guess = model.init_
     if not isinstance(guess, str) and type(guess).__name__ != "DummyClassifier":
         return "The first guess of the boosting is a model of its own, not a constant."
@@ -194,7 +191,6 @@ def _in_sum(k: int, width: int, value: FloatArray) -> FloatArray:
 
 
 def _read_histograms(model: Any) -> TreeTable | str:
-    """Return the table of histogram gradient boosting."""
     # The library shows its trees nowhere in public.
     rounds, start = model._predictors, model._baseline_prediction[0]  # noqa: SLF001
     trees = []
@@ -321,7 +317,6 @@ def _bisect_cuts(
 
 
 def _rank_float(place: NDArray[np.int64]) -> FloatArray:
-    """Return the floats of ranks."""
     return np.copysign(np.abs(place).view(np.float64), place)
 
 

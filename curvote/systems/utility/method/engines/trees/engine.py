@@ -127,7 +127,6 @@ class TreeSurface(base.Surface):
         return base.Answers(share, share, share, "exact", self.query_counts)
 
     def _chunk_shares(self, channel: Channel) -> Iterator[FloatArray]:
-        """Yield the shares of each chunk of records."""
         for first, last in self._record_chunks():
             law = channel.law(self.question.values[first:last])
             if law is None:
@@ -189,11 +188,8 @@ class TreeSurface(base.Surface):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the boxes, and the cuts of each axis."""
         cuts = {f"cuts_{axis}": axis_cuts for axis, axis_cuts in enumerate(self.cuts)}
-        boxes = {name: getattr(self.boxes, name) for name in _BOX_FIELDS}
-        return {"clean": self.clean, "asked": self.query_counts, **boxes, **cuts}
-
-
-_BOX_FIELDS = ("low", "high", "answer", "begin")
+        whole_arrays = {"clean": self.clean, "asked": self.query_counts}
+        return {**whole_arrays, **vars(self.boxes), **cuts}
 
 
 def prune_cuts(
@@ -367,7 +363,7 @@ class Trees(base.Engine):
     ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
         cuts = [arrays[f"cuts_{axis}"] for axis in range(len(question.sensitive))]
-        boxes = CellBoxes(*(arrays[name] for name in _BOX_FIELDS))
+        boxes = CellBoxes(*(arrays[name] for name in CellBoxes.__dataclass_fields__))
         k = len(question.model.classes_)
         return TreeSurface(arrays["clean"], k, question, cuts, boxes, arrays["asked"])
 
@@ -397,7 +393,6 @@ def read_trees(
 
 
 def _cells_fit(shape: NDArray[np.int64], line: float) -> bool:
-    """Return whether cells of this shape fit."""
     sides = shape.astype(np.float64)
     return bool(
         sides.prod(axis=1).sum() <= MOST_CELLS
