@@ -63,11 +63,6 @@ class Metric:
         """Names of the columns that it adds beside another metric."""
         return (self.name, f"{self.name}_se")[: 1 + self.spread]
 
-    @property
-    def default_value(self) -> float | None:
-        """Value of its column in rows that have no such score."""
-        return None if self.spread else 0.0
-
 
 @dataclass(frozen=True)
 class Look:

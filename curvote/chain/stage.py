@@ -280,27 +280,15 @@ class Stage:
                 )
 
 
-def with_shared(functions: SimpleNamespace, context: StageContext) -> StageContext:
-    """Return the context with the arrays that all shards of a stage share."""
-    if not hasattr(functions, "shared"):
-        return context
-    return replace(context, shared=functions.shared(context))
-
-
 def split_buckets(scattered: Scattered) -> Iterator[Rows]:
     """Yield the rows of each bucket, in the order that they had."""
     order = np.argsort(scattered.buckets, kind="stable")
     sizes = np.bincount(scattered.buckets, minlength=scattered.count)
     for part in np.split(order, np.cumsum(sizes)[:-1]):
-        yield select_rows(scattered.rows, part)
-
-
-def select_rows(rows: Rows, numbers: NDArray[np.int64]) -> Rows:
-    """Return the rows of each table that have these numbers, in their order."""
-    return {
-        table: {name: values[numbers] for name, values in columns.items()}
-        for table, columns in rows.items()
-    }
+        yield {
+            table: {name: values[part] for name, values in columns.items()}
+            for table, columns in scattered.rows.items()
+        }
 
 
 def stack_rows(parts: Sequence[Rows]) -> Rows:
@@ -323,7 +311,8 @@ def make_rows(functions: SimpleNamespace, context: StageContext) -> Iterator[Row
 
 def make_all_shards(functions: SimpleNamespace, context: StageContext) -> Rows:
     """Return a repetition's tables, made shard after shard in memory."""
-    context = with_shared(functions, context)
+    if hasattr(functions, "shared"):
+        context = replace(context, shared=functions.shared(context))
     shard_facts = context.inputs, context.params, context.metadata
     count = functions.shard_count(*shard_facts, context.place)
     shards = [functions.shard(context, number) for number in range(count)]

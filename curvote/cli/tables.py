@@ -13,12 +13,7 @@ from rich.table import Table
 
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.cli.terminal import (
-    make_console,
-    print_facts,
-    print_rows,
-    relative_to_here,
-)
+from curvote.cli import terminal
 from curvote.flows.tracking import cells as score_cells
 from curvote.pipeline.run import comparison as comparisons
 from curvote.pipeline.store import records
@@ -55,7 +50,7 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
         line = {"stage": named, "cell": cell, "action": action}
         lines.append(line | {"reason": first})
         lines += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
-    print_rows(lines, ("stage", "cell", "action", "reason"))
+    terminal.print_rows(lines, ("stage", "cell", "action", "reason"))
 
 
 def print_scores(
@@ -165,7 +160,7 @@ def print_outcomes(
 
 def _print_below(title: str, table: Table, *notes: str) -> None:
     """Print a table below its title, which a narrow table would fold, above notes."""
-    screen = make_console()
+    screen = terminal.make_console()
     screen.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
     screen.print(table)
     screen.print(*notes, "", sep="\n", markup=False, highlight=False)
@@ -193,7 +188,7 @@ def print_comparison(
             for change in comparison.keys
         ]
         rows = all_rows if every else comparisons.group_key_changes(comparison.keys)
-        print_rows(
+        terminal.print_rows(
             [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows], _KEY_COLUMNS
         )
     print("\nscores: " + " ".join(comparison.notes))
@@ -214,15 +209,15 @@ def print_comparison(
                 }
                 for change in changes
             ]
-            print_rows(scores, list(scores[0]))
+            terminal.print_rows(scores, list(scores[0]))
     print("\nfigures")
     if page is not None:
-        print(f"  side by side: {relative_to_here(page)}")
+        print(f"  side by side: {terminal.relative_to_here(page)}")
         return
     runs = (comparison.a, comparison.b)
     for which, run, own_page in zip("AB", runs, comparison.pages, strict=True):
         if own_page:
-            where = str(relative_to_here(own_page))
+            where = str(terminal.relative_to_here(own_page))
         elif run.status != "completed":
             where = f"none: the run is {run.status}"
         else:
@@ -236,7 +231,7 @@ MAX_SHOWN_FEATURES = 40
 
 def print_card(card: Card) -> None:
     """Print a data card as two tables: the data set, and its features."""
-    print_facts(card.name, _card_facts(card))
+    terminal.print_facts(card.name, _card_facts(card))
     if 0 < len(card.features) <= MAX_SHOWN_FEATURES:
         print()
         features = [
@@ -250,7 +245,7 @@ def print_card(card: Card) -> None:
             }
             for feature in card.features
         ]
-        print_rows(features, list(features[0]))
+        terminal.print_rows(features, list(features[0]))
 
 
 def _card_facts(card: Card) -> Iterator[tuple[str, str]]:

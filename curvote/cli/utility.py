@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -110,31 +110,12 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: terminal.ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
+    arguments = locals()
     from curvote.cli import utility_output as output
     from curvote.systems.utility import request as requests
 
     options = requests.Options(
-        data=data,
-        sensitive=sensitive,
-        bounds=bounds,
-        epsilon=epsilon,
-        target=target,
-        metric=metric,
-        share=share,
-        label=label,
-        positive=positive,
-        group=group,
-        public=public,
-        train=train,
-        mechanism=mechanism,
-        read=read,
-        features=features,
-        rows=rows,
-        confidence=confidence,
-        draws=draws,
-        delta=delta,
-        client_side=client_side,
-        as_published=as_published,
+        **{f.name: arguments[f.name] for f in fields(requests.Options)}
     )
     say = terminal.numbered_lines(5 if as_published else 4)
     given_model = find_model(model, project, trust_pickle, cell)
@@ -188,7 +169,6 @@ def find_model(
 def _pipeline_model(
     name: str, folder: Path | None, chosen: Sequence[str]
 ) -> GivenModel:
-    """Return the latest model of a pipeline, of the cell that is named."""
     from curvote.cli.commands import predict
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.settings import part_of_cell
@@ -213,7 +193,6 @@ def _pipeline_model(
 
 
 def _mlflow_model(name: str, project: Path | None, trusted: str | None) -> GivenModel:
-    """Return a logged model, loaded like any file."""
     from curvote.pipeline.config.yaml_document import parse_value
     from curvote.systems.utility.method.models import loading
     from curvote.systems.utility.request import GivenModel

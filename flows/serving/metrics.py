@@ -86,7 +86,6 @@ class ProjectMetrics:
             yield counter
 
     def _intake_metrics(self) -> Iterator[Metric]:
-        """Yield envelope counts of rounds, by pipeline and message."""
         from curvote.intake.box import Intake
         from curvote.intake.store import store_exists
 

@@ -24,16 +24,8 @@ from uuid import UUID
 
 from curvote.flows import lines
 from curvote.flows.environment import RUNNER_VARIABLE
-from curvote.flows.server.flow_runs import (
-    PAGE_SIZE,
-    close_dead_flow_runs,
-    read_flow_runs,
-)
-from curvote.flows.serving.schedules import (
-    firing_times,
-    firing_times_between,
-    to_prefect,
-)
+from curvote.flows.server import flow_runs
+from curvote.flows.serving import schedules as planning
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -68,7 +60,9 @@ def register_schedules(
     ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
     with get_client(sync_client=True) as client:
         deployments = client.read_deployments(
-            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=PAGE_SIZE
+            deployment_filter=ours,
+            sort=DeploymentSort.NAME_ASC,
+            limit=flow_runs.PAGE_SIZE,
         )
         for deployment in deployments:
             in_project = deployment.parameters.get("project") == project
@@ -81,7 +75,7 @@ def register_schedules(
         deployment_id = runner.add_flow(
             flow,
             name,
-            schedule=to_prefect(settings),
+            schedule=planning.to_prefect(settings),
             parameters={"pipeline": name, "project": project},
             tags=[_DEPLOYMENT_TAG],
             paused=False,
@@ -108,13 +102,13 @@ def missed_firings(
     wanted["expected_start_time"] = window
     started = set()
     for page in count():
-        runs = read_flow_runs(offset=page * PAGE_SIZE, **wanted)
+        runs = flow_runs.read_flow_runs(offset=page * flow_runs.PAGE_SIZE, **wanted)
         for run in runs:
             if run.state is None or not run.state.is_scheduled():
                 started.add(run.expected_start_time)
-        if len(runs) < PAGE_SIZE:
+        if len(runs) < flow_runs.PAGE_SIZE:
             break
-    due = firing_times_between(settings, after, until)
+    due = planning.firing_times_between(settings, after, until)
     missed = deque((at for at in due if at not in started and at < until), MAX_MISSED)
     if not missed:
         return None
@@ -130,10 +124,10 @@ def await_scheduler(
     It looks at a new deployment within a second or two, and never back.
     """
     end = time.monotonic() + seconds
-    while firing_times(
+    while planning.firing_times(
         settings, after=_wall_time(), until=_wall_time() + _ONE_HOUR, count=1
     ):
-        waiting = read_flow_runs(
+        waiting = flow_runs.read_flow_runs(
             "EXPECTED_START_TIME_ASC",
             limit=1,
             deployment_id={"any_": [deployment]},
@@ -153,7 +147,7 @@ def delete_due_runs(ids: Sequence[UUID]) -> None:
     from prefect.client.orchestration import get_client
 
     while ids:
-        due_runs = read_flow_runs(**_late_conditions(ids))
+        due_runs = flow_runs.read_flow_runs(**_late_conditions(ids))
         scheduled = [run for run in due_runs if run.auto_scheduled]
         with get_client(sync_client=True) as client:
             for run in scheduled:
@@ -188,7 +182,7 @@ async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
         due_runs = await client.read_flow_runs(
             flow_run_filter=FlowRunFilter.model_validate(_late_conditions(ids)),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
-            limit=PAGE_SIZE,
+            limit=flow_runs.PAGE_SIZE,
         )
         for run in due_runs:
             if run.auto_scheduled:
@@ -242,7 +236,7 @@ def main() -> None:
 
     os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        close_dead_flow_runs()
+        flow_runs.close_dead_flow_runs()
         runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
         module, _, name = order.flow.partition(":")
         flow: Flow[..., Any] = getattr(import_module(module), name)
@@ -260,7 +254,7 @@ def main() -> None:
                 _report(order, missed={"pipeline": name, "made_up": latest} | missed)
         _report(order, registered=sorted(ids))
         asyncio.run(_RunnerWork(order, runner, [*ids.values()], orders).run())
-        close_dead_flow_runs()
+        flow_runs.close_dead_flow_runs()
 
 
 def _report(order: RunnerOrder, **message: Any) -> None:

@@ -188,12 +188,10 @@ def _describe_end(record: RunRecord) -> str:
 
 
 def _failure_streak(project: Project, pipeline: str) -> int:
-    """Return how often a pipeline has failed since its last success."""
     return records.count_streak(project, pipeline, _ENDED_BADLY, _ENDED_WELL)
 
 
 def _is_served(project: Project) -> bool:
-    """Return whether a project is the one that is served."""
     return str(project.root) == os.environ.get(environment.SERVED_VARIABLE)
 
 

@@ -414,7 +414,6 @@ def main_method_scores(scores: Iterable[Score]) -> list[Score]:
 
 
 def _axis_points(cells: Iterable[Cell], x: str) -> Iterator[Point]:
-    """Yield the values of the x-axis at each step, as a metric."""
     for cell in cells:
         if isinstance(cell[x], float | int):
             yield x, float(cell[x]), axis_step(cell, x)

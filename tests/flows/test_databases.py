@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,6 @@ from curvote.flows.machine import (
     explained_errors,
     stop_cause,
 )
-from curvote.flows.server.private import PrefectServer
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.pipeline.config.project import Project
@@ -34,26 +34,16 @@ from curvote.pipeline.store import records
 from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.prepared import put_databases
-from tests.processes import until
+from tests.processes import run_command, until
 from tests.tracked_run import make_record, make_rows
 
 pytestmark = pytest.mark.usefixtures("own_variables")
 GARBAGE = b"no database any more" * 5000
 
 
-def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
+def command(project: Project, *words: str) -> Any:
     """Give a command in a process of its own, which has no database open."""
-    made = [
-        sys.executable,
-        "-m",
-        "curvote.cli",
-        *words,
-        "--project",
-        str(project.root),
-    ]
-    return subprocess.run(
-        made, capture_output=True, text=True, timeout=170, check=False
-    )
+    return run_command(*words, "--project", str(project.root))
 
 
 def repair(project: Project) -> list[str]:
@@ -182,15 +172,6 @@ def test_a_server_that_is_busy_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("socket.create_connection", wait)
     assert describe_silence("http://127.0.0.1:9/api", patient=True) is None
     assert describe_silence("http://127.0.0.1:9/api") is not None
-
-
-def test_prefects_database_of_a_newer_version_is_said(tmp_path: Path) -> None:
-    """Before anything ran, in one line."""
-    server = PrefectServer(tmp_path)
-    newer(server.home / "prefect.db")
-    with pytest.raises(UserError, match="newer Prefect") as told, server:
-        server.wait()
-    assert len(str(told.value).splitlines()) == 1
 
 
 def falls_over() -> None:

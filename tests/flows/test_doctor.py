@@ -7,9 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +30,7 @@ from curvote.pipeline.run import results
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST
 from tests import plain
+from tests.flows.test_databases import newer
 from tests.mlflow_runs import a_classifier
 from tests.prepared import put_databases
 from tests.tracked_run import make_record, make_rows
@@ -48,14 +47,6 @@ def doctor(project: Project, *words: str) -> tuple[int, dict[str, dict[str, str]
     assert all(set(row) == {"check", "status", "found", "fix"} for row in found)
     assert all(bool(row["fix"]) == (row["status"] != "ok") for row in found)
     return done.exit_code, {r["check"]: r for r in found if r["status"] != "ok"}
-
-
-def sqlite_at(path: Path, *statements: str) -> None:
-    """Write a small database."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path)) as db, db:
-        for statement in statements:
-            db.execute(statement)
 
 
 def destroy(path: Path) -> None:
@@ -173,11 +164,7 @@ def test_a_database_of_a_newer_version_is_no_destroyed_one(done: Project) -> Non
     for each in (PREFECT, MLFLOW):
         path = each.path(done)
         assert path is not None
-        sqlite_at(
-            path,
-            "CREATE TABLE alembic_version (version_num TEXT)",
-            "INSERT INTO alembic_version VALUES ('ffffffffffff')",
-        )
+        newer(path)
     _, wrong = doctor(done)
     assert set(wrong) == {"MLflow database", "Prefect database"}
     assert "newer MLflow" in wrong["MLflow database"]["found"]

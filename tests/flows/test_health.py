@@ -9,6 +9,7 @@ import time
 from bisect import bisect_right
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -137,19 +138,22 @@ def test_the_command_exits_1_and_imports_no_prefect(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("2", "2h or 7d"), ("h", "90m"), ("-3h", "90m")]
+    ("words", "said"),
+    [
+        (["health", "--max-age=2"], "2h or 7d"),
+        (["health", "--max-age=h"], "90m"),
+        (["health", "--max-age=-3h"], "90m"),
+        (["health", "--max-age", "0m"], "90m"),
+        (["status", "--watch", "--json"], "one document"),
+    ],
 )
-def test_an_age_is_written_as_a_span(project: Project, given: str, said: str) -> None:
-    """The error shows how."""
-    root = str(project.root)
-    asked = ["health", f"--max-age={given}", "--project", root]
-    assert said in str(CliRunner().invoke(app, asked).exception)
-
-
-def test_status_is_watched_by_people(project: Project) -> None:
-    """--json is one document, so the two do not go together."""
-    asked = ["status", "--watch", "--json", "--project", str(project.root)]
-    assert "one document" in str(CliRunner().invoke(app, asked).exception)
+def test_a_wrong_question_is_refused(
+    project: Project, words: list[str], said: str
+) -> None:
+    """An age is written as a span, and what is watched by people is no document."""
+    refused = CliRunner().invoke(app, [*words, "--project", str(project.root)])
+    assert isinstance(refused.exception, UserError)
+    assert said in str(refused.exception)
 
 
 def test_firings_are_shown(tmp_path: Path) -> None:
@@ -205,8 +209,10 @@ YEARS = {
 RUNS_FOR = timedelta(minutes=5)
 
 
-def the_year(schedule: dict[str, object]) -> list[datetime]:
+@cache
+def the_year(name: str) -> list[datetime]:
     """Return all firings of a year."""
+    schedule = YEARS[name]
     found: list[datetime] = []
     while more := firing_times(
         schedule, after=found[-1] if found else BEGUN, until=BEGUN + timedelta(days=365)
@@ -225,7 +231,7 @@ def test_a_year_of_firings_gives_no_false_alarm(
     that the next firing makes good is none; nor is the rest after it.
     """
     schedule, due = YEARS[name], DueFirings()
-    every = the_year(schedule)
+    every = the_year(name)
     due.observe({name: schedule}, BEGUN)
     monkeypatch.setattr(  # the same, from the list: ten thousand looks in no time
         firing,
@@ -262,7 +268,7 @@ def test_a_year_of_firings_gives_no_false_alarm(
 def test_what_never_succeeded_is_told_of_at_once(name: str) -> None:
     """Failed at its first firing, however long the next one is away."""
     schedule, due = YEARS[name], DueFirings()
-    first, second, *_ = the_year(schedule)
+    first, second, *_ = the_year(name)
     due.observe({name: schedule}, BEGUN)
     for now, expected in ((first, False), (first + (second - first) * 0.99, True)):
         due.observe({name: schedule}, now)
@@ -322,10 +328,3 @@ def test_a_run_under_way_is_given_its_time(done: Project) -> None:
         ),
     )
     assert statuses(done)["tiny"] == "ok"
-
-
-def test_no_age_is_no_age(project: Project) -> None:
-    """`--max-age 0m` was ignored."""
-    asked = ["health", "--max-age", "0m", "--project", str(project.root)]
-    told = CliRunner().invoke(app, asked)
-    assert isinstance(told.exception, UserError)

@@ -42,6 +42,16 @@ def project_of(root: Path, **schedule: float) -> Project:
     return project
 
 
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a served project, in whose folder the test stands."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
+    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
+    return project_of(tmp_path)
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, *whys: str) -> None:
     """Let the next runs fail so, and others complete without doing anything."""
     left = list(whys)
@@ -59,10 +69,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, *whys: str) -> None:
 
 
 def test_what_could_not_be_planned_is_on_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the reason; `status` shows it, and a later success takes its place."""
-    project = project_of(tmp_path)
     failing(monkeypatch, GONE)
     with pytest.raises(UserError, match="people"):
         scheduled_run._perform_once(project, "tiny")
@@ -76,10 +85,9 @@ def test_what_could_not_be_planned_is_on_record(
 
 @pytest.mark.parametrize("failures", range(4))
 def test_a_schedule_tries_again_as_often_as_it_says(
-    failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failures: int, tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice here: two failures are survived, each on record; the third is told."""
-    project = project_of(tmp_path)
     failing(monkeypatch, *[GONE] * failures)
     schedule = Schedule(interval=3600, retries=2, retry_delay=0)
 
@@ -96,13 +104,9 @@ def test_a_schedule_tries_again_as_often_as_it_says(
 
 
 def test_the_first_success_after_a_failure_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`recovered`, once, though a run waited meanwhile; no word of the failure."""
-    project = project_of(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
     failed = records.record_refusal(project, "tiny", GONE, process_tag())
     records.record_end(project, records._new_record(project, "tiny", ""), "blocked")
     for _ in range(2):
@@ -116,12 +120,9 @@ def test_the_first_success_after_a_failure_is_told(
 
 
 def test_a_failure_is_told_once_and_in_the_words_of_its_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the log, to Prefect and, without the reason, in the notice: the same run."""
-    project = project_of(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     said, logged = deaf(monkeypatch)
     failing(monkeypatch, GONE)
     state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
@@ -134,13 +135,10 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
 
 
 def test_a_failure_at_every_firing_is_told_ever_more_rarely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At 1, 2, 4, 8 ... in a row, with the count; the first success says how many."""
-    project = project_of(tmp_path, retries=2, retry_delay=0)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
+    project_of(tmp_path, retries=2, retry_delay=0)
     deaf(monkeypatch)
     told = tmp_path / "told"
     counts = []
@@ -176,12 +174,9 @@ def test_cells_of_a_private_file_stay_on_its_owners_terminal() -> None:
 
 
 def test_what_a_bug_says_is_told_to_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its words may hold a client's value: its kind is told, and where it happened."""
-    project_of(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     said, logged = deaf(monkeypatch)
 
     def perform(*_: object) -> str:
@@ -210,14 +205,11 @@ QUOTED = {
 
 @pytest.mark.parametrize("text", QUOTED.values(), ids=QUOTED)
 def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only who sits at a terminal reads it: no record, no log, no page, no notice."""
-    project = project_of(tmp_path)
     table = {"name": "table", "path": "people.csv", "id": "id", "label": "ill"}
     table |= {"positive": "a", "features": ["age"], "bounds": {"age": [0, 5]}}
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     (tmp_path / "people.csv").write_text(text)
     said, logged = deaf(monkeypatch)
     caught: list[UserError] = []
@@ -245,13 +237,9 @@ def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
 
 
 def test_who_may_start_a_run_puts_no_words_into_a_notice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that no pipeline has is refused, and told to nobody outside."""
-    project = project_of(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     deaf(monkeypatch)
     words = "tiny: your password is over, see http://127.0.0.1/"
     state = scheduled_run.scheduled.fn(words, str(tmp_path))
@@ -265,13 +253,9 @@ def test_who_may_start_a_run_puts_no_words_into_a_notice(
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_killed_run_is_named(
-    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    begun: bool, tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it had begun; an earlier one that was killed is not told again."""
-    project = project_of(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     said, _ = deaf(monkeypatch)
     gone = records.save_record(project, records._new_record(project, "tiny", "pid:0@0"))
     if not begun:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from curvote.cli import app
 from curvote.flows import display, lines
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
@@ -17,6 +15,7 @@ from curvote.pipeline.run.planner import make_plan
 from tests import plain
 from tests.datasets.test_own_data import STUDY
 from tests.datasets.test_own_data import project as project  # noqa: PLC0414 - a fixture
+from tests.flows.test_cli import curvote
 
 
 @pytest.fixture
@@ -28,14 +27,7 @@ def say(
     """Return the command line, standing in a project with a table."""
     monkeypatch.chdir(project.root)
 
-    def given(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["curvote", *words])
-        with pytest.raises(SystemExit) as end:
-            app.main()
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
-
-    return given
+    return lambda *words: curvote(capsys, monkeypatch, *words)
 
 
 def files(root: Path) -> dict[Path, bytes]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -174,16 +173,6 @@ def test_serve_without_a_schedule_says_how_to_add_one(tmp_path: Path) -> None:
     """The error holds a line that works."""
     with pytest.raises(UserError, match="interval: 3600"):
         serve_schedules(Project(tmp_path), {}, port=0)
-
-
-def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
-    """Two would run every schedule twice."""
-    home = tmp_path / "data" / "state" / "prefect"
-    home.mkdir(parents=True)
-    entry = {"url": "http://127.0.0.1:9/api", "process": environment.process_tag()}
-    (home / "server.json").write_text(json.dumps(entry))
-    with pytest.raises(UserError, match="served already"):
-        serve_schedules(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
 
 
 def test_what_the_user_set_is_left_alone(

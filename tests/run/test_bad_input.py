@@ -41,15 +41,7 @@ def refused(root: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (
-            "    protocol: drect\n",
-            "7: protocol: 'drect' is not known. Did you mean 'direct'?",
-        ),
         ("    protocols: [mrma, vots]\n", "'vots' is not known. Did you mean 'votes'?"),
-        (
-            f"{TAUGHT}    grid: {{project.size: []}}\n",
-            "10: grid.project.size: is an axis:",
-        ),
         (TAUGHT.replace("[centroid]", "[]"), "8: learners: is missing: `curvote list`"),
         (
             TAUGHT.replace(" 1\n", " []\n"),
@@ -104,19 +96,6 @@ def test_other_problems_are_said_in_the_same_pass(tmp_path: Path) -> None:
     message = refused(tmp_path, COMMON + own)
     assert "pipelines.yaml:8: votes: direct never reads it" in message
     assert "pipelines.yaml:9: clints: not known. Did you mean 'clients'?" in message
-
-
-def test_systems_of_one_run_read_a_section_in_their_own_forms(tmp_path: Path) -> None:
-    """What only one of them knows of it is no error for the other."""
-    text = (
-        COMMON + TAUGHT + "    protocols: [mrma, online]\n    online: {arrivals: 2}\n"
-    )
-    text = text.replace("simulated", "drifting").replace("train: 60", "train: 300")
-    (tmp_path / "pipelines.yaml").write_text(text)
-    made = PipelinesFile(Project(tmp_path)).configure_pipeline("p")
-    mrma, online = (setting.pipeline for setting in made.settings)
-    assert online.online.arrivals == 2
-    assert not hasattr(mrma.online, "arrivals")
 
 
 def test_scores_of_a_metric_that_nobody_declares_are_our_bug(

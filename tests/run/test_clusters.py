@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import engines
 from curvote.pipeline.run.engines import Engine, check_workers, local_versions
 from tests import dying, plain
@@ -95,22 +94,6 @@ def test_a_cluster_without_workers(
         list(engine.run(dying.who, [1]))
 
 
-def test_workers_with_another_numpy_are_refused(address: str, tmp_path: Path) -> None:
-    """They might give other bytes; which differs, and how, is told."""
-    named = tmp_path / "numpy-0.9.dist-info"
-    named.mkdir()
-    (named / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: numpy\nVersion: 0.9\n"
-    )
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    with (
-        worker(address, PYTHONPATH=path),
-        Engine("dask", cluster=address) as engine,
-        pytest.raises(UserError, match=r"numpy 0\.9 \(here .*Install the same"),
-    ):
-        list(engine.run(dying.who, [1]))
-
-
 def test_workers_with_other_code_or_none_are_refused(
     address: str, tmp_path: Path
 ) -> None:
@@ -121,19 +104,6 @@ def test_workers_with_other_code_or_none_are_refused(
         worker(address, PYTHONPATH=str(tmp_path)),
         Engine("dask", cluster=address) as engine,
         pytest.raises(UserError, match=r"curvote of code \w{8} \(here of code"),
-    ):
-        list(engine.run(dying.who, [1]))
-
-
-def test_workers_that_do_not_see_the_project_are_refused(
-    address: str, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Blocks are files: where a worker has another folder they would go astray."""
-    monkeypatch.setattr(os.path, "isfile", dying.never)
-    with (
-        worker(address, PYTHONPATH=os.pathsep.join(sys.path)),
-        Engine("dask", cluster=address, root=project.root) as engine,
-        pytest.raises(UserError, match=r"do not see .* same path"),
     ):
         list(engine.run(dying.who, [1]))
 
@@ -173,16 +143,38 @@ def test_a_cluster_that_goes_away_ends_the_stage(
     assert "Traceback" not in capfd.readouterr().err
 
 
+class Client:
+    """Two workers: one of these versions, and one as we are; neither sees a file."""
+
+    def __init__(self, **versions: str) -> None:
+        own = dict(local_versions())
+        self.versions = {"tcp://b:2": own, "tcp://a:1": own | versions}
+
+    def run(self, _function: Any, *probe: str) -> dict[str, Any]:
+        """Return what each worker says of its versions, or of a file."""
+        return dict.fromkeys(self.versions, False) if probe else self.versions
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ({"numpy": "0.9"}, r"tcp://a:1: numpy 0\.9 \(here .*Install the same"),
+        ({}, r"tcp://a:1, tcp://b:2 .* do not see .* same path"),
+    ],
+)
+def test_workers_that_would_err_are_refused(
+    tmp_path: Path, versions: dict[str, str], said: str
+) -> None:
+    """Other versions might give other bytes, and blocks are files of the project."""
+    with pytest.raises(UserError, match=said):
+        check_workers(Client(**versions), "tcp://here", tmp_path)
+
+
 def test_a_worker_without_curvote_is_named() -> None:
     """Whose environment is empty, and what belongs there: not a list of versions."""
-
-    class Client:
-        def run(self, _function: Any) -> dict[str, dict[str, str]]:
-            bare = dict.fromkeys(["numpy", "curvote"], "missing") | {"python": "3.11"}
-            return {"tcp://b:2": dict(local_versions()), "tcp://a:1": bare}
-
+    bare = dict.fromkeys(["numpy", "curvote"], "missing")
     with pytest.raises(UserError) as raised:
-        check_workers(Client(), "tcp://here", None)
+        check_workers(Client(**bare), "tcp://here", None)
     said = str(raised.value)
     assert said.startswith("tcp://a:1 of the cluster tcp://here: curvote is not")
     assert "tcp://b:2" not in said

@@ -158,15 +158,14 @@ def _claimed(test: changes.Test, common: float, shift: float = 0.0) -> float:
     Values of both runs share a part of this size in each replicate; the own part has
     size 1, and that of B is shifted.
     """
-    rng, known = np.random.default_rng(17), {METRIC.name: METRIC}
-    where = {"method": "m", "metric": METRIC.name}
-    found = []
+    rng, found = np.random.default_rng(17), []
+    error = {"paired": changes._paired_error, "welch": changes._welch_error}[test]
     for _ in range(2000):
         shared = common * rng.normal(size=8)
-        a, b = (pd.Series(shared + rng.normal(at, size=8)) for at in (0.0, shift))
-        found += changes._with_verdicts(
-            [changes._test_change(where, known, a, b, test)]
-        )
+        a, b = (shared + rng.normal(at, size=8) for at in (0.0, shift))
+        means = float(a.mean()), float(b.mean())
+        one = changes.ScoreChange({}, METRIC, *means, test, (8,), *error(a, b))
+        found += changes._with_verdicts([one])
     return sum(change.significant for change in found) / len(found)
 
 

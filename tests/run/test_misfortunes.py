@@ -19,7 +19,7 @@ from curvote.pipeline.run import execution
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
 from curvote.pipeline.store import records
-from curvote.pipeline.store.artifacts import MANIFEST, artifact
+from curvote.pipeline.store.artifacts import artifact
 from tests import plain, production, town
 from tests.processes import in_child
 
@@ -91,30 +91,6 @@ def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
     execute_step(project, first)
     labels = artifact(project, "ingest", first.key).columns("clients", ())["label"]
     assert labels.sum() == before.count(",ill")
-
-
-def test_an_altered_table_is_never_used(done: Project) -> None:
-    """It is set aside and computed anew; the tables are those of before."""
-    (before,) = records.load_records(done)
-    tables = plain.hashes(done, before)
-    path = next(done.artifacts.glob("train/*/*.parquet"))
-    path.write_bytes(path.read_bytes()[:-1])
-    again = plain.run(done)
-    assert [s["reason"] for s in again.steps if s["action"] == "run"]
-    assert plain.hashes(done, again) == tables
-    assert list(done.artifacts.glob("train/.altered-*"))
-
-
-def test_a_torn_manifest_is_an_artifact_to_be_made_again(done: Project) -> None:
-    """The next run makes it, and no other one."""
-    (before,) = records.load_records(done)
-    tables = plain.hashes(done, before)
-    path = next(done.artifacts.glob(f"aggregate/*/{MANIFEST}"))
-    path.write_text(path.read_text()[:30])
-    again = plain.run(done)
-    ran = [step for step in again.steps if step["action"] == "run"]
-    assert {step["stage"] for step in ran} <= {"aggregate", "report"}
-    assert plain.hashes(done, again) == tables
 
 
 def test_two_runs_of_one_pipeline_at_once_agree(project: Project) -> None:

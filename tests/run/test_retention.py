@@ -141,17 +141,12 @@ def test_a_release_stays_and_so_does_what_tells_of_it(tmp_path: Path) -> None:
     assert {run for *_, run in records.released_steps(project)} == told
 
 
-@pytest.mark.parametrize(
-    ("schedule", "words"),
-    [({"interval": 200_000}, "every"), ({"cron": "0 6 * * 1"}, "cron")],
-    ids=["interval", "cron"],
-)
+@pytest.mark.parametrize("schedule", [{"interval": 200_000}, {"cron": "0 6 * * 1"}])
 def test_a_limit_that_takes_what_a_schedule_needs_is_refused(
-    tmp_path: Path, schedule: dict[str, object], words: str
+    tmp_path: Path, schedule: dict[str, object]
 ) -> None:
     """Shorter than the pause between two of its runs, by option or by the file."""
     project = plain.write(tmp_path, tiny=plain.FEW | {"schedule": schedule})
-    assert words
     with pytest.raises(UserError, match=r"--older 36h: tiny runs less often"):
         retention_limits(project, "36h")
     assert retention_limits(project, "90d") == OLD

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from curvote.base import durable
 from curvote.base.errors import InternalError, UserError
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
@@ -195,32 +193,6 @@ def test_messages_come_out_in_random_order(path: Path, invited: dict[str, Any]) 
     assert len(orders) > 20
 
 
-def test_an_envelope_that_two_take_counts_once(
-    path: Path, invited: dict[str, Any]
-) -> None:
-    """Two takers, all envelopes each, at the same time."""
-    sent = [sealed(REPORTS, each, k) for k, each in enumerate(invited["report"])]
-
-    def take_each(_: int) -> int:
-        with Intake(path) as intake:
-            return sum(_accepts(intake, data) for data in sent)
-
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(take_each, range(4))) == N
-    with Intake(path) as intake:
-        assert intake.round("report").accepted == N
-
-
-def _accepts(intake: Intake, data: bytes) -> bool:
-    try:
-        intake.take(data, parse_message)
-    except RefusedEnvelope as refused:
-        if refused.reason != "used invitation":
-            raise
-        return False
-    return True
-
-
 def test_opening_a_round_again_changes_what_is_needed_and_nothing_else(
     path: Path, invited: dict[str, Any]
 ) -> None:
@@ -278,20 +250,6 @@ def test_a_round_that_cannot_be_read_is_damage(
         for read in (intake.rounds, lambda: intake.round("report")):
             with pytest.raises(UserError, match=r"the intake .*damaged"):
                 read()
-
-
-def test_waiting_for_another_process_ends(
-    path: Path, invited: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the busy time: who is to be waited for; the envelope is good later."""
-    monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
-    data = sealed(REPORTS, invited["report"][0])
-    with Intake(path) as first, Intake(path) as second:
-        first._base.db.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UserError, match=r"the intake .*another process"):
-            second.take(data, parse_message)
-        first._base.db.execute("ROLLBACK")
-        second.take(data, parse_message)
 
 
 def test_the_file_is_for_its_owner_only(path: Path, invited: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
+from curvote.intake.store import URL_VARIABLE
 from curvote.messages.message import parse_message
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from curvote.wire.strict_json import canonical_json
@@ -175,3 +178,36 @@ def test_folding(tmp_path: Path) -> None:
             assert intake.close("vote") == name
     assert names[0] == names[1]
     assert not list(tmp_path.glob("*-wal"))
+
+
+NOWHERE = Path("/nonexistent/intake.sqlite")
+
+
+def test_an_address_that_names_nothing_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is wrong with it, its password is not said."""
+    for url in ("nonsense secret-word", "postgresql://a:secret-word@127.0.0.1:1/x"):
+        monkeypatch.setenv(URL_VARIABLE, url)
+        with pytest.raises(UserError) as caught:
+            Intake(NOWHERE)
+        assert "secret-word" not in str(caught.value)
+
+
+def test_without_the_library_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In an interpreter that has none."""
+    monkeypatch.setenv(URL_VARIABLE, "postgresql://a@127.0.0.1:1/x")
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from pathlib import Path\n"
+        "from curvote.base.errors import UserError\n"
+        "from curvote.intake.box import Intake\n"
+        "try: Intake(Path('x'))\n"
+        "except UserError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "curvote[postgres]" in done.stdout

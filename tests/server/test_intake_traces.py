@@ -14,7 +14,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
-from curvote.messages.message import parse_message, parse_messages
+from curvote.messages.message import parse_message
 from curvote.wire.envelope import (
     Invitation,
     is_sealed,
@@ -104,31 +104,6 @@ def test_whoever_still_has_the_file_open_keeps_no_journal(path: Path) -> None:
             pass
         assert path.with_name(f"{path.name}-wal").stat().st_size == 0
         assert watching.round("report").accepted == 3
-
-
-def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
-    """Each by itself accepted or refused; what breaks takes back the whole batch."""
-    invited = issue_invitations(REPORTS, 4)
-    sent = [seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
-    with Intake(path) as intake:
-        given = {"pipeline": "p", "needed": 1, "invitations": invited}
-        intake.open_round("report", task=REPORTS, **given)
-        before = contents(path)
-
-        def breaks(*_: object) -> list[dict[str, object]]:
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            intake.take_batch(sent, breaks)
-        assert contents(path) == before
-        told = intake.take_batch([sent[0], b"", sent[1], sent[0]], parse_messages)
-        assert [refused and refused.reason for refused in told] == [
-            None,
-            "unreadable",
-            None,
-            "used invitation",
-        ]
-        assert intake.round("report").accepted == 2
 
 
 def test_both_formats_are_taken_in(path: Path) -> None:

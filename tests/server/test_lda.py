@@ -7,7 +7,6 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from curvote.learning import learners
-from curvote.learning.learners import discriminants
 from tests.problems import noisy, scores
 
 
@@ -34,19 +33,6 @@ def test_unequal_classes_move_the_boundary() -> None:
     centres = np.stack([cloud.mean(axis=0) + shift, cloud.mean(axis=0)])
     found = (centres @ fits.coef[0] + fits.intercept[0]).sum()
     np.testing.assert_allclose(found, 2 * np.log(10 / 30))
-
-
-def test_singular_covariances_are_flagged_and_shared_out() -> None:
-    """Two equal coordinates share the slope; more coordinates than reports are fine."""
-    x, y = noisy(32, 5, 60, 3)
-    x[:, :, 2] = x[:, :, 1]
-    fits = learners.fit("lda", x, y)
-    single = learners.fit("lda", x[:, :, :2], y)
-    assert fits.flagged.all()
-    assert fits.ridge == discriminants.LDA_RIDGE
-    np.testing.assert_allclose(fits.coef[:, 1], fits.coef[:, 2], rtol=1e-6)
-    np.testing.assert_allclose(2 * fits.coef[:, 1], single.coef[:, 1], rtol=1e-2)
-    assert learners.fit("lda", *noisy(33, 2, 10, 40)).flagged.all()
 
 
 def test_a_coordinate_that_tells_all_is_not_lost() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from curvote.learning import learners
-from curvote.learning.learners import margins
+from curvote.learning.learners import discriminants, margins
 from tests.problems import noisy, scores
 
 
@@ -72,15 +72,26 @@ def test_exactly_the_problems_without_a_maximum_are_flagged(
     assert learners.fit("logistic", x, [labels]).flagged.tolist() == [flagged]
 
 
-def test_collinear_coordinates_are_flagged_and_share_the_slope() -> None:
-    """A repeated coordinate cannot crash the solver: the ridge splits the slope."""
-    x, y = noisy(8, 5, 60, 3)
+@pytest.mark.parametrize(
+    ("name", "ridge", "seed"),
+    [("logistic", margins.LOGISTIC_RIDGE, 8), ("lda", discriminants.LDA_RIDGE, 32)],
+)
+def test_collinear_coordinates_are_flagged_and_share_the_slope(
+    name: str, ridge: float, seed: int
+) -> None:
+    """A repeated coordinate cannot crash the solver: the ridge splits the slope.
+
+    Nor can more coordinates than reports.
+    """
+    x, y = noisy(seed, 5, 60, 3)
     x[:, :, 2] = x[:, :, 1]
-    fits = learners.fit("logistic", x, y)
-    single = learners.fit("logistic", x[:, :, :2], y)
+    fits = learners.fit(name, x, y)
+    single = learners.fit(name, x[:, :, :2], y)
     assert fits.flagged.all()
+    assert fits.ridge == ridge
     np.testing.assert_allclose(fits.coef[:, 1], fits.coef[:, 2], rtol=1e-6)
     np.testing.assert_allclose(2 * fits.coef[:, 1], single.coef[:, 1], rtol=1e-2)
+    assert learners.fit(name, *noisy(33, 2, 10, 40)).flagged.all()
 
 
 def test_full_newton_steps_that_overshoot_are_tamed() -> None:

@@ -458,7 +458,6 @@ def read_invitation(path: Path) -> envelope.Invitation:
 
 
 def _read_invitations(place: Path) -> Iterator[tuple[Path, envelope.Invitation]]:
-    """Yield path and invitation from a folder or a file."""
     paths = [place]
     if place.is_dir():
         paths = sorted(p for p in place.iterdir() if p.suffix in {ONE_SUFFIX, MANY})

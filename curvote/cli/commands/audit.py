@@ -101,7 +101,6 @@ def audit(
 
 
 def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
-    """Yield the rows, and show progress on standard error."""
     from rich.console import Console
     from rich.progress import track
 

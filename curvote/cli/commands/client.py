@@ -14,13 +14,7 @@ import typer
 
 from curvote.base.errors import UserError
 from curvote.base.text import format_budget, format_factor
-from curvote.cli.terminal import (
-    Json,
-    RespelledCommand,
-    interruptible,
-    note_former_name,
-    print_json,
-)
+from curvote.cli import terminal
 from curvote.client import sending
 from curvote.ledger import places
 
@@ -121,7 +115,7 @@ Send = Annotated[
 def print_answer(done: dict[str, Any], as_json: bool) -> None:
     """Print the summary of one message, or of the messages of a registry's table."""
     if as_json:
-        print_json(done)
+        terminal.print_json(done)
         return
     message, budget = done["message"], format_budget(done["epsilon"], done["delta"])
     before = "released before: nothing was drawn, nothing spent"
@@ -245,7 +239,7 @@ ALIASES: Final = {
 }
 
 
-class _AnsweringCommand(RespelledCommand):
+class _AnsweringCommand(terminal.RespelledCommand):
     """`answer`, or the alias of this name; it takes classes as A B."""
 
     def __init__(self, name: str, *, params: list[Any], **more: Any) -> None:
@@ -293,7 +287,7 @@ def answer(
     new_people: NewPeople = False,
     send: Send = None,
     yes: Yes = False,
-    as_json: Json = False,
+    as_json: terminal.Json = False,
 ) -> None:
     """Release whatever the task asks for, of whatever protocol.
 
@@ -313,7 +307,7 @@ def answer(
             "--send posts one envelope: those of a registry lie in the outbox, for you"
             " to send."
         )
-    with interruptible(f"client {command}"):
+    with terminal.interruptible(f"client {command}"):
         question = ServerQuestion.from_files(command, task, holdings)
         owner = AnsweringOwner(
             places.ledger_path(ledger),
@@ -336,7 +330,7 @@ for _name, _alias in ALIASES.items():
 BROWSER_PAGE: Final = "browser.html"
 
 
-class _PageCommand(RespelledCommand):
+class _PageCommand(terminal.RespelledCommand):
     former = MappingProxyType({"TO": "--out"})
 
 
@@ -347,11 +341,11 @@ def page(
     out: Annotated[
         Path, typer.Option("--out", help="The file to write; it must not be there.")
     ] = Path("curvote-client.html"),
-    as_json: Json = False,
+    as_json: terminal.Json = False,
 ) -> None:
     """Write the page with which people answer a task in their browser."""
     if to is not None:
-        note_former_name("TO", "--out")
+        terminal.note_former_name("TO", "--out")
         out = to
     text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
     try:
@@ -365,7 +359,7 @@ def page(
         ) from None
     digest = hashlib.sha256(text).hexdigest()
     if as_json:
-        print_json({"page": str(out), "sha256": digest})
+        terminal.print_json({"page": str(out), "sha256": digest})
         return
     typer.echo(f"page     {out}\nSHA-256  {digest}")
 
@@ -433,7 +427,7 @@ def form(
 
 
 @app.command()
-def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
+def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
     """Say who you are, what you will spend, have spent, whom you answer, your form."""
     from curvote.client import table as forms
     from curvote.ledger.account import POPULATION, Account
@@ -451,7 +445,7 @@ def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
         account_shown = Account.from_ledger(book)
         worst = book.most_spent_in(POPULATION).to_floats()
         form_stated = forms.current_form(book)
-        print_json(
+        terminal.print_json(
             {
                 "ledger": str(path),
                 "name": account_shown.name,

@@ -14,13 +14,7 @@ import typer
 
 from curvote.base import text
 from curvote.base.errors import UserError, did_you_mean
-from curvote.cli.terminal import (
-    Json,
-    ProjectOption,
-    RespelledCommand,
-    print_json,
-    print_rows,
-)
+from curvote.cli import terminal
 from curvote.pipeline.config.project import find_project
 
 if TYPE_CHECKING:
@@ -36,7 +30,7 @@ LedgerOption = Annotated[
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The copy; an earlier one is replaced.")],
-    project: ProjectOption = None,
+    project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
     """Copy the ledger, checked, while others may write to it.
@@ -54,7 +48,7 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A backup of this project's ledger.")],
-    project: ProjectOption = None,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Put a backup in the ledger's place; nothing that it lacks is forgotten.
 
@@ -94,8 +88,8 @@ SERVER_COLUMNS = ("release", "server", "records", "epsilon", "delta", "state")
 def show(
     client: Annotated[str | None, typer.Option(help="Only about this client.")] = None,
     population: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
     """List the releases, or those about one client with their total."""
@@ -161,7 +155,7 @@ def show(
 
 
 @app.command()
-def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
+def check(project: terminal.ProjectOption = None, ledger: LedgerOption = None) -> None:
     """Check the ledger and that the store holds no other release; exit 1 if not so.
 
     A ledger named by --ledger is checked alone; so is your own, outside of a project.
@@ -194,7 +188,7 @@ def export(
         str | None,
         typer.Option("--format", help="csv, parquet or json (default: as --out ends)."),
     ] = None,
-    project: ProjectOption = None,
+    project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
     """Write one row for each client and release."""
@@ -210,7 +204,7 @@ def export(
         export.export_ledger(book, kind, out)
 
 
-class _RaiseCap(RespelledCommand):
+class _RaiseCap(terminal.RespelledCommand):
     former = MappingProxyType({"--epsilon": "--cap", "--delta": "--cap-delta"})
 
 
@@ -223,7 +217,7 @@ def raise_cap(
         float | None, typer.Option(help="The most delta (default: as it is).")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    project: ProjectOption = None,
+    project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
     """Let more be released about each client of a population, for good.
@@ -315,7 +309,7 @@ def _print_entries(
     rows: Sequence[dict[str, Any]], document: Any, as_json: bool
 ) -> None:
     if as_json:
-        print_json(document)
+        terminal.print_json(document)
         return
     if not rows:
         typer.echo("nothing was released")
@@ -328,7 +322,7 @@ def _print_entries(
         outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
         facts = {"stage": row["facts"].get("stage", ""), "outside": outside}
         short.append(row | {"release": row["release"][:12]} | facts)
-    print_rows(short, (*columns, "reserved"))
+    terminal.print_rows(short, (*columns, "reserved"))
     if any(row["outside"] for row in rows):
         typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
 

@@ -82,7 +82,7 @@ def list_(
     from curvote.pipeline.config.file import PipelinesFile, list_pipelines
 
     file = PipelinesFile(terminal.open_project(project, starter=True))
-    about = [overview.row() for overview in list_pipelines(file)]
+    about = list_pipelines(file)
     names: dict[str, list[str]] = {
         "sources": list(DATASETS),
         "mechanisms": list(MECHANISMS),

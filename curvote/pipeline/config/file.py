@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -22,19 +22,9 @@ from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.data.lookup import is_remote, resolve_source
 from curvote.data.tables.starter import TO_STATE
 from curvote.messages.roles import too_many_error
-from curvote.pipeline.config import schema, yaml_document
+from curvote.pipeline.config import schema, settings, yaml_document
 from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import Runtime
-from curvote.pipeline.config.settings import (
-    FIXED,
-    Model,
-    expand_settings,
-    meaning_problems,
-    resolve_parts,
-    set_dotted,
-    setting_name,
-    validate_settings,
-)
 from curvote.pipeline.config.source import raw_file_names, user_file_path
 
 if TYPE_CHECKING:
@@ -125,7 +115,7 @@ def overridable_settings(protocol: str) -> set[str]:
     last = max((i for i, s in enumerate(stages) if s.message), default=len(stages))
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}
-    return later - counts - set(FIXED)
+    return later - counts - set(settings.FIXED)
 
 
 # What to write, by the key that holds the mark; the innermost key that is here counts.
@@ -227,9 +217,11 @@ class PipelinesFile:
         """Return the section ``runtime``; one UserError holds all its problems."""
         return self._read_section("runtime", schema.Runtime)
 
-    def _read_section(self, name: str, model: type[Model]) -> Model:
+    def _read_section(self, name: str, model: type[settings.Model]) -> settings.Model:
         try:
-            return validate_settings(model, self.values.get(name) or {}, (name,))
+            return settings.validate_settings(
+                model, self.values.get(name) or {}, (name,)
+            )
         except UserError as error:
             raise self.locate_error(error) from None
 
@@ -277,7 +269,7 @@ class PipelinesFile:
             if not equals or not path:
                 raise UserError(f"--set {override!r}: write it as a.b=value.")
             try:
-                set_dotted(merged, path, yaml_document.parse_value(text))
+                settings.set_dotted(merged, path, yaml_document.parse_value(text))
             except UserError as error:
                 raise UserError(f"--set {override!r}: {error}") from None
         set_values = {key: value for key, value in fixed.items() if value is not None}
@@ -365,7 +357,8 @@ def _configure(
 ) -> ConfiguredPipeline:
     with _errors_inside(where):
         labelled = [
-            (setting_name(labels), values) for labels, values in expand_settings(merged)
+            (settings.setting_name(labels), values)
+            for labels, values in settings.expand_settings(merged)
         ]
     systems = schema.named_systems(values for _, values in labelled)
     # Defaults are for whoever reads them.
@@ -405,13 +398,12 @@ def _configure(
         raise UserError(message, where=(*where, "grid"))
     if len(checked) == 1:
         return ConfiguredPipeline(name, checked[0].pipeline, overrides, checked)
-    full = validate_settings(model, merged, where)
+    full = settings.validate_settings(model, merged, where)
     return ConfiguredPipeline(name, full, overrides, checked)
 
 
 @contextmanager
 def _errors_inside(where: KeyPath) -> Iterator[None]:
-    """Prefix the places of raised problems with the place of the pipeline."""
     try:
         yield
     except UserError as error:
@@ -429,13 +421,19 @@ def _check_setting(
         k: v for k, v in merged.items() if k not in schema.unread_sections(names)
     }
     system_values = schema.own_settings(read_values, name, systems)
-    pipeline = validate_settings(schema.pipeline_model(names), system_values, where)
+    pipeline = settings.validate_settings(
+        schema.pipeline_model(names), system_values, where
+    )
     with _errors_inside(where):
-        problems = meaning_problems(pipeline)
+        problems = settings.meaning_problems(pipeline)
         if problems:
             raise UserError.several(problems)
     # Releases go by the concrete protocol; production leaves nothing open.
-    return next(resolve_parts(pipeline)).settings if pipeline.production else pipeline
+    return (
+        next(settings.resolve_parts(pipeline)).settings
+        if pipeline.production
+        else pipeline
+    )
 
 
 SCHEDULED: Final = "on a schedule"
@@ -445,23 +443,11 @@ ELSEWHERE: Final = "not in pipelines.yaml"
 GROUPS: Final = (SCHEDULED, PRODUCTION, STUDIES, ELSEWHERE)
 
 
-@dataclass(frozen=True)
-class PipelineOverview:
-    """A pipeline as a list shows it: name, group, protocols, source, description."""
+def list_pipelines(file: PipelinesFile) -> list[dict[str, str]]:
+    """Return a row for each pipeline, sorted by group, then by file order.
 
-    name: str
-    group: str
-    protocols: str = ""
-    source: str = ""
-    description: str = ""
-
-    def row(self) -> dict[str, Any]:
-        """Return the overview as plain values."""
-        return asdict(self)
-
-
-def list_pipelines(file: PipelinesFile) -> list[PipelineOverview]:
-    """Return overviews of all pipelines, sorted by group, then by file order."""
+    It has the pipeline's name, group, protocols, source and description.
+    """
     overviews = []
     for name, section in file.values["pipelines"].items():
         values = section if isinstance(section, Mapping) else {}
@@ -470,15 +456,16 @@ def list_pipelines(file: PipelinesFile) -> list[PipelineOverview]:
         if isinstance(listed, list) and listed:
             protocols = [e.get("name") if isinstance(e, Mapping) else e for e in listed]
         source = values.get("source")
-        overview = PipelineOverview(
-            name=str(name),
-            group=SCHEDULED if values.get("schedule") else group,
-            protocols=", ".join(dict.fromkeys(map(str, protocols))),
-            source=str(source.get("name", "") if isinstance(source, Mapping) else ""),
-            description=" ".join(str(values.get("description") or "").split()),
-        )
+        source = source if isinstance(source, Mapping) else {}
+        overview = {
+            "name": str(name),
+            "group": SCHEDULED if values.get("schedule") else group,
+            "protocols": ", ".join(dict.fromkeys(map(str, protocols))),
+            "source": str(source.get("name", "")),
+            "description": " ".join(str(values.get("description") or "").split()),
+        }
         overviews.append(overview)
-    return sorted(overviews, key=lambda about: GROUPS.index(about.group))
+    return sorted(overviews, key=lambda about: GROUPS.index(about["group"]))
 
 
 def user_file_card(project: Project, configured: ConfiguredPipeline) -> FileCard | None:

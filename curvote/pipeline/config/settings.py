@@ -317,7 +317,6 @@ def quote_value(value: Any) -> str:
 
 
 def _correction_hint(details: Sequence[Any]) -> str:
-    """Return a suggested correction, if the value gives a clue."""
     value, kinds = details[0]["input"], {detail["type"] for detail in details}
     if isinstance(value, str) and kinds & _NUMERIC:
         cleaned = value.replace("_", "").replace(" ", "").replace(",", ".")

@@ -240,7 +240,6 @@ class LineIndex:
         return next(reversed(list(self._lines_along(where))), None)
 
     def _lines_along(self, where: KeyPath) -> Iterator[int]:
-        """Yield the line of each part of a key path, as far as it exists."""
         node = self._root
         for part in where:
             at, node = _find_child(node, part)

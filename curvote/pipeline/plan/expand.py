@@ -34,16 +34,11 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     """Return the stages of a pipeline's system for the pipeline's mode."""
     chain = find_system(pipeline.protocol)
     if not pipeline.production:
-        return tuple(_with_made_tables(stage, pipeline) for stage in chain.stages)
+        pairs = ((s, [t for t in s.tables if t.when(pipeline)]) for s in chain.stages)
+        return tuple(replace(stage, tables=tuple(tables)) for stage, tables in pairs)
     if pipeline.intake is None:
         return chain.production
     return tuple(replace(s, module=s.collected or s.module) for s in chain.production)
-
-
-def _with_made_tables(stage: Stage, pipeline: Pipeline) -> Stage:
-    """Return a stage with those tables that it makes for these settings."""
-    made_tables = tuple(table for table in stage.tables if table.when(pipeline))
-    return stage if made_tables == stage.tables else replace(stage, tables=made_tables)
 
 
 def final_stages(pipeline: Pipeline) -> set[str]:

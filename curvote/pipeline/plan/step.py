@@ -64,7 +64,6 @@ def lists_digest(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
 
 
 def _parts(numbers: NDArray[np.int64]) -> Iterator[str]:
-    """Yield the JSON text of a list in parts."""
     yield "["
     for start in range(0, len(numbers), _NUMBERS):
         part = numbers[start : start + _NUMBERS].tolist()
@@ -311,31 +310,18 @@ class Population:
     """
 
     cohort: str
-    read: Callable[[], Cohort]
+    read: Callable[[], tuple[str, Ids, NDArray[np.bool_]]]
 
     @property
     def senders(self) -> Ids:
         """The ids of those who release something."""
-        return self.read().senders
+        _, ids, sending = self.read()
+        return ids[sending]
 
     @property
     def everybody(self) -> Ids:
         """All ids of the source."""
-        return self.read().ids
-
-
-@dataclass(frozen=True, eq=False)
-class Cohort:
-    """All ids (n,) of a source, the digest of their roles, and who sends (n,)."""
-
-    ids: Ids
-    cohort: str
-    sending: NDArray[np.bool_]
-
-    @property
-    def senders(self) -> Ids:
-        """The ids of those who release something."""
-        return self.ids[self.sending]
+        return self.read()[1]
 
 
 def find_people(
@@ -350,7 +336,7 @@ def find_people(
     paths = {file.name: file.path for file in raw}
     read = cache(partial(_assign_cohort, pipeline, paths))
     if not raw:
-        return Population(read().cohort, read)
+        return Population(read()[0], read)
     settings = {"population": pipeline.population, "seed": pipeline.seed}
     settings |= {"source": pipeline.source, "clients": pipeline.clients.model_dump()}
     files = {file.name: file.public_digest for file in raw}
@@ -359,7 +345,7 @@ def find_people(
     with suppress(OSError, ValueError, KeyError, TypeError):
         cohort = json.loads(place.read_text(encoding="utf-8"))["cohort"]
     if not isinstance(cohort, str):
-        cohort = read().cohort
+        cohort = read()[0]
         with suppress(OSError):  # it is read again then
             private_folder(place.parents[1])
             private_folder(place.parent)
@@ -369,8 +355,13 @@ def find_people(
     return Population(cohort, read)
 
 
-def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
-    """Read the source's ids, not its curves, and deal the roles."""
+def _assign_cohort(
+    pipeline: Pipeline, paths: Mapping[str, str]
+) -> tuple[str, Ids, NDArray[np.bool_]]:
+    """Return the digest of the roles, all ids (n,) and who sends (n,).
+
+    The source's ids are read for it, and not its curves.
+    """
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
@@ -395,7 +386,7 @@ def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
     sending = np.zeros(len(ids), dtype=bool)
     for message in messages_of(pipeline.protocol).values():
         sending[message.senders.rows(roles)] = True
-    return Cohort(ids, cohort, sending)
+    return cohort, ids, sending
 
 
 def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:

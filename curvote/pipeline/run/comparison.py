@@ -26,19 +26,7 @@ from curvote.chain.measure import INTERVAL_ENDS, Metric
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labels_by_setting
 from curvote.pipeline.plan.step import differences
-from curvote.pipeline.run import run_object
-from curvote.pipeline.run.history import (
-    INPUT_PREFIX,
-    SettingChange,
-    changed_settings,
-    step_keys,
-)
-from curvote.pipeline.run.results import (
-    ALWAYS_COLUMNS,
-    missing_to_none,
-    replicate_scores,
-    run_systems,
-)
+from curvote.pipeline.run import history, results, run_object
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord
 
@@ -71,7 +59,7 @@ def changed_keys(
     project: Project, first: RunRecord, second: RunRecord
 ) -> tuple[list[KeyChange], int]:
     """Return the cells whose key differs, and the number of other cells."""
-    before, after = step_keys(first), step_keys(second)
+    before, after = history.step_keys(first), history.step_keys(second)
     places = [*after, *(place for place in before if place not in after)]
     changes = [
         KeyChange(stage, cell, a, b, tuple(_key_reasons(project, stage, a, b)))
@@ -106,7 +94,7 @@ def _key_reasons(
         return
     old, new = (there.manifest["components"] for there in pair.values())
     reasons = list(differences(old, new)) or ["the chain changed"]
-    yield from [r for r in reasons if not r.startswith(INPUT_PREFIX)] or reasons
+    yield from [r for r in reasons if not r.startswith(history.INPUT_PREFIX)] or reasons
 
 
 ALPHA: Final = 0.05
@@ -175,7 +163,9 @@ class ScoreChange:
         verdict = {"beyond_chance": self.significant, "verdict": self.verdict}
         named = self.where.items()
         where = {name: value for name, value in named if value is not None}
-        where = dict.fromkeys(ALWAYS_COLUMNS) | where  # as `scores --json` has them
+        where = (
+            dict.fromkeys(results.ALWAYS_COLUMNS) | where
+        )  # as `scores --json` has them
         return where | values | {"replicates": list(self.n)} | verdict
 
 
@@ -205,23 +195,27 @@ def share_replicates(first: RunRecord, second: RunRecord) -> bool:
 
 def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
     """Yield the metrics of a run, without additional columns of others."""
-    metrics = (metric for member in run_systems(record) for metric in member.metrics)
+    metrics = (
+        metric for member in results.run_systems(record) for metric in member.metrics
+    )
     yield from (metric for metric in metrics if metric.spread or not metric.beside)
 
 
 def _replicate_scores(
     project: Project, record: RunRecord, among: Iterable[str]
 ) -> ReplicateScores:
-    table = replicate_scores(project, record)
+    table = results.replicate_scores(project, record)
     if table.empty:
         return {}
     table = table[table["metric"].isin(list(among)) & table["value"].notna()]
     labels = labels_by_setting(record.config)
-    repeated = {index.name for member in run_systems(record) for index in member.index}
+    repeated = {
+        index.name for member in results.run_systems(record) for index in member.index
+    }
     names = [c for c in table.columns if c not in {"value", *INTERVAL_ENDS, *repeated}]
     by_score = {}
     for key, group in table.groupby(names, dropna=False, sort=False):
-        where = dict(zip(names, map(missing_to_none, key), strict=True))
+        where = dict(zip(names, map(results.missing_to_none, key), strict=True))
         setting = where.pop("setting")
         pairs = (*where.items(), *(labels[setting].items() if setting else ()))
         by_score[pairs] = group.groupby(REPLICATE.name)["value"].mean()
@@ -313,7 +307,7 @@ class RunComparison:
 
     a: RunRecord
     b: RunRecord
-    settings: list[SettingChange]
+    settings: list[history.SettingChange]
     keys: list[KeyChange]
     same: int
     scores: list[ScoreChange]
@@ -364,7 +358,7 @@ def compare_runs(project: Project, a: str, b: str) -> RunComparison:
     return RunComparison(
         a=first,
         b=second,
-        settings=changed_settings(first, second),
+        settings=history.changed_settings(first, second),
         keys=keys,
         same=same,
         scores=scores,

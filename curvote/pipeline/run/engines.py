@@ -296,14 +296,11 @@ class Engine:
                     raise _worker_deaths(_KILLED_OUTSIDE) from None
 
     def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
-        """Return a generator of (number of an item, its result) pairs."""
-        backend = BACKENDS[self.name]
-        if self.name == "dask":
-            return self._on_dask(function, handed)
-        work = WorkerCall(function, os.getpid() if self.name == "local" else None)
-        return _run_parallel(work, handed, self.workers, backend)
-
-    def _on_dask(self, function: Function, handed: Iterator[Any]) -> Iterator[Any]:
+        """Yield (number of an item, its result) pairs."""
+        if self.name != "dask":
+            work = WorkerCall(function, os.getpid() if self.name == "local" else None)
+            yield from _run_parallel(work, handed, self.workers, BACKENDS[self.name])
+            return
         client = self._client
         expected = () if self.cluster is None else local_versions()
         work = WorkerCall(function, versions=expected)
@@ -315,7 +312,9 @@ class Engine:
         """The client of dask's workers: of those started here or of a cluster."""
         if self.cluster is None:
             return self._ending.enter_context(_start_cluster(self))
-        return self._ending.enter_context(_connect_cluster(self.cluster, self.root))
+        client = self._ending.enter_context(closing(_open_client(self.cluster)))
+        check_workers(client, self.cluster, self.root)
+        return client
 
 
 def choose_engine(
@@ -394,14 +393,6 @@ def _silence_dask() -> None:
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-@contextmanager
-def _connect_cluster(address: str, root: Path | None) -> Iterator[Any]:
-    """Connect to a cluster and check its workers; UserError: they do not fit."""
-    with closing(_open_client(address)) as client:
-        check_workers(client, address, root)
-        yield client
-
-
 def _open_client(address: str) -> Any:
     from distributed import Client
 
@@ -428,7 +419,6 @@ def _open_client(address: str) -> Any:
 
 @contextmanager
 def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
-    """Translate dead workers and lost clusters into UserErrors."""
     from distributed import KilledWorker
 
     try:
@@ -447,7 +437,6 @@ def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
 
 
 def _dask_backend(client: Any) -> Any:
-    """Return joblib's backend of dask, adapted to blocks."""
     from joblib._dask import DaskDistributedBackend
 
     class BlockBackend(DaskDistributedBackend):

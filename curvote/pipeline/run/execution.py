@@ -22,20 +22,7 @@ import pyarrow as pa
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import (
-    SHARED,
-    Columns,
-    EntropySource,
-    Metadata,
-    Place,
-    Rows,
-    Scattered,
-    StageContext,
-    Table,
-    make_rows,
-    stage_functions,
-    system_entropy,
-)
+from curvote.chain import stage as stages
 from curvote.data.raw_files import digest
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
@@ -59,7 +46,7 @@ def execute_step(
     engine: Engine | None = None,
     block: int | None = None,
     progress: Progress | None = None,
-    words: EntropySource = system_entropy,
+    words: stages.EntropySource = stages.system_entropy,
 ) -> artifacts.ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
@@ -106,12 +93,12 @@ def _build_artifact(
     engine: Engine,
     block: int | None,
     progress: Progress | None,
-    words: EntropySource,
+    words: stages.EntropySource,
 ) -> Path:
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
     folder, tables = Path(job.folder), {}
-    functions = stage_functions(job.module)
+    functions = stages.stage_functions(job.module)
     if hasattr(functions, "shard") and hasattr(functions, "join"):  # through buckets
         (table,) = step.stage.tables
         with scratch_folder(project, step.id) as scratch:
@@ -130,7 +117,9 @@ def _build_artifact(
     parts = [places[at : at + length] for at in range(0, len(places), length)]
     small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
     alone = small and not engine.workers_stated
-    compute_missing(job, parts, Engine() if alone else engine, progress)
+    waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
+    compute = partial(compute_block, job)
+    _run_all(Engine() if alone else engine, compute, waiting, len(parts), progress)
     for name in (table.name for table in step.stage.tables):
         computed = (read_block(block_folder(folder, part), name) for part in parts)
         reused: Iterable[Batch] = ()
@@ -173,7 +162,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> Job:
             raise InternalError(f"{step.name}: its round was never opened")
         place, task = str(project.intake), round_.task.to_json()
         params |= {"intake.path": place, "intake.round": round_.id, "intake.task": task}
-    functions, metadata = stage_functions(step.stage.module), dict[str, Any]()
+    functions, metadata = stages.stage_functions(step.stage.module), dict[str, Any]()
     if hasattr(functions, "metadata"):
         metadata = functions.metadata(inputs, params)
     _refuse_changed_files(step.raw)
@@ -200,7 +189,10 @@ def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
 
 
 def _write_manifest(
-    step: Step, temporary: Path, metadata: Metadata, tables: dict[str, dict[str, Any]]
+    step: Step,
+    temporary: Path,
+    metadata: stages.Metadata,
+    tables: dict[str, dict[str, Any]],
 ) -> None:
     """Delete the blocks and write the manifest, if raw files are unchanged.
 
@@ -260,11 +252,11 @@ class BlockWriter:
     """
 
     def __init__(
-        self, folder: Path, tables: Sequence[Table], index: tuple[str, ...]
+        self, folder: Path, tables: Sequence[stages.Table], index: tuple[str, ...]
     ) -> None:
         self._folder, self._index = folder, index
         self._tables = {table.name: table for table in tables}
-        self._buffered: dict[str, list[tuple[Place, Columns]]] = {}
+        self._buffered: dict[str, list[tuple[stages.Place, stages.Columns]]] = {}
         self._writers: dict[str, Any] = {}
         self._stack = ExitStack()
 
@@ -282,7 +274,9 @@ class BlockWriter:
         """The tables to which nothing was added."""
         return sorted(self._tables.keys() - self._buffered.keys())
 
-    def add_rows(self, table: str, place: Place, columns: Columns) -> None:
+    def add_rows(
+        self, table: str, place: stages.Place, columns: stages.Columns
+    ) -> None:
         """Add rows of a repetition to a table; an undeclared one: InternalError."""
         if table not in self._tables:
             raise InternalError(f"{self._folder.parent.name} has no table {table}")
@@ -331,12 +325,12 @@ def _block_file(folder: Path, table: str) -> Path:
     return folder / f"{table}.arrow"
 
 
-def _count_rows(columns: Columns) -> int:
+def _count_rows(columns: stages.Columns) -> int:
     return len(next(iter(columns.values())))
 
 
 PREFIX: Final = "block-"
-Part = tuple[Place, ...]
+Part = tuple[stages.Place, ...]
 
 
 @dataclass(frozen=True)
@@ -349,30 +343,21 @@ class Job:
 
     stage: str
     module: str
-    tables: tuple[Table, ...]
+    tables: tuple[stages.Table, ...]
     index: tuple[str, ...]
-    sizes: Place
+    sizes: stages.Place
     inputs: dict[str, str]
     params: dict[str, Any]
     metadata: dict[str, Any]
     folder: str
     scratch: str = ""
-    words: EntropySource = system_entropy
+    words: stages.EntropySource = stages.system_entropy
 
 
 def block_folder(folder: Path, part: Part) -> Path:
     """Return the folder of one block, which exists once the block is complete."""
     first, last = ("_".join(map(str, place)) for place in (part[0], part[-1]))
     return folder / f"{PREFIX}{first}-{last}"
-
-
-def compute_missing(
-    job: Job, parts: Sequence[Part], engine: Engine, progress: Progress | None
-) -> None:
-    """Compute every block that is not there yet, as ``engine`` does it."""
-    folder = Path(job.folder)
-    waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
-    _run_all(engine, partial(compute_block, job), waiting, len(parts), progress)
 
 
 def _run_all(
@@ -395,21 +380,25 @@ def compute_block(job: Job, part: Part) -> None:
         name: artifacts.open_artifact(locations.as_path(place))
         for name, place in job.inputs.items()
     }
-    functions = stage_functions(job.module)
+    functions = stages.stage_functions(job.module)
     with one_thread():
-        if part == (SHARED,) and hasattr(functions, "shared_rows"):
+        if part == (stages.SHARED,) and hasattr(functions, "shared_rows"):
             every = functions.shared_rows(inputs, job.params, job.metadata)
-            produced: Iterator[tuple[Place, Rows]] = ((SHARED, rows) for rows in every)
+            produced: Iterator[tuple[stages.Place, stages.Rows]] = (
+                (stages.SHARED, rows) for rows in every
+            )
         else:
             arguments = job.sizes, inputs, job.params, job.metadata
-            contexts = [StageContext(job.stage, place, *arguments) for place in part]
+            contexts = [
+                stages.StageContext(job.stage, place, *arguments) for place in part
+            ]
             if hasattr(functions, "batch"):
                 produced = zip(part, functions.batch(contexts), strict=True)
             else:
                 produced = (
                     (context.place, rows)
                     for context in contexts
-                    for rows in make_rows(functions, context)
+                    for rows in stages.make_rows(functions, context)
                 )
         with (
             _atomic_folder(block_folder(Path(job.folder), part)) as folder,
@@ -478,7 +467,7 @@ def scratch_folder(project: Project, step: tuple[str, str]) -> Iterator[Path]:
 
 
 def draw_buckets(
-    job: Job, places: Sequence[Place], engine: Engine, tell: Progress | None
+    job: Job, places: Sequence[stages.Place], engine: Engine, tell: Progress | None
 ) -> Iterator[Batch]:
     """Draw all shards, then yield place and rows of the table by bucket."""
     counts = {place: _prepare_shards(job, place) for place in places}
@@ -488,9 +477,9 @@ def draw_buckets(
         yield from _merge_buckets(job, place, counts[place])
 
 
-def _prepare_shards(job: Job, place: Place) -> int:
+def _prepare_shards(job: Job, place: stages.Place) -> int:
     """Write the data that shards of a repetition share; return their number."""
-    context, functions = _stage_context(job, place), stage_functions(job.module)
+    context, functions = _stage_context(job, place), stages.stage_functions(job.module)
     if hasattr(functions, "shared"):
         for name, values in functions.shared(context).items():
             path = Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
@@ -500,17 +489,17 @@ def _prepare_shards(job: Job, place: Place) -> int:
     return count
 
 
-def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
+def draw_shard(job: Job, unit: tuple[stages.Place, int]) -> None:
     """Compute one shard and write its file atomically.
 
     Where an engine has it drawn twice at once, the file that is there first stays.
     """
     place, number = unit
     with one_thread():
-        draw = stage_functions(job.module).shard
+        draw = stages.stage_functions(job.module).shard
         scattered = draw(_stage_context(job, place), number)
     clear_cache()  # nobody reads this shard again
-    if not isinstance(scattered, Scattered):
+    if not isinstance(scattered, stages.Scattered):
         raise InternalError(f"{job.module}: shard {number} goes to no buckets")
     table = _scattered_table(job)
     order = np.argsort(scattered.buckets, kind="stable")
@@ -527,41 +516,25 @@ def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
     aside.unlink()
 
 
-def _merge_buckets(job: Job, place: Place, count: int) -> Iterator[Batch]:
+def _merge_buckets(job: Job, place: stages.Place, count: int) -> Iterator[Batch]:
     """Yield the rows of each bucket, as the stage arranges them."""
-    functions, context = stage_functions(job.module), _stage_context(job, place)
+    functions, context = stages.stage_functions(job.module), _stage_context(job, place)
     table = _scattered_table(job)
     with ExitStack() as stack:
         paths = [_shard_file(job, place, number) for number in range(count)]
-        files = _ShardFiles(stack, paths)
-        for bucket in range(files.buckets):
-            arrived = arrow.to_columns(table.name, files.read_bucket(bucket))
+        open_shards = {p: stack.enter_context(_open_shard(p)) for p in paths[:_OPEN]}
+
+        def read_batch(path: Path, bucket: int) -> pa.RecordBatch:
+            with ExitStack() as stack:
+                reader = open_shards.get(path) or stack.enter_context(_open_shard(path))
+                return reader.get_batch(bucket)
+
+        for bucket in range(open_shards[paths[0]].num_record_batches):
+            batches = [read_batch(path, bucket) for path in paths]
+            parts = pa.Table.from_batches(batches).unify_dictionaries()
+            arrived = arrow.to_columns(table.name, parts.combine_chunks())
             rows = functions.join(context, bucket, {table.name: arrived})[table.name]
             yield place, arrow.to_arrow(table, job.index, place, rows)
-
-
-class _ShardFiles:
-    """The files of a repetition's shards, of which a bounded number stay open."""
-
-    def __init__(self, stack: ExitStack, paths: Sequence[Path]) -> None:
-        self._paths = paths
-        self._open = {p: stack.enter_context(_open_shard(p)) for p in paths[:_OPEN]}
-
-    @property
-    def buckets(self) -> int:
-        """The number of buckets."""
-        return int(self._open[self._paths[0]].num_record_batches)
-
-    def read_bucket(self, bucket: int) -> pa.Table:
-        """Return the rows of a bucket, in the order of the shards."""
-        batches_read = [self._batch(path, bucket) for path in self._paths]
-        return pa.Table.from_batches(batches_read).unify_dictionaries().combine_chunks()
-
-    def _batch(self, path: Path, bucket: int) -> pa.RecordBatch:
-        if path in self._open:
-            return self._open[path].get_batch(bucket)
-        with _open_shard(path) as reader:
-            return reader.get_batch(bucket)
 
 
 @contextmanager
@@ -571,13 +544,13 @@ def _open_shard(path: Path) -> Iterator[Any]:
         yield reader
 
 
-def _scattered_table(job: Job) -> Table:
+def _scattered_table(job: Job) -> stages.Table:
     if len(job.tables) != 1:
         raise InternalError(f"{job.module} scatters the rows of more than one table")
     return job.tables[0]
 
 
-def _stage_context(job: Job, place: Place) -> StageContext:
+def _stage_context(job: Job, place: stages.Place) -> stages.StageContext:
     """Return the context of a repetition, with what its shards share."""
     inputs = {
         name: artifacts.Artifact(locations.as_path(path))
@@ -588,12 +561,12 @@ def _stage_context(job: Job, place: Place) -> StageContext:
         for path in sorted(Path(job.scratch).glob(f"{_shared_prefix(place)}.*.npy"))
     }
     arguments = job.stage, place, job.sizes, inputs, job.params, job.metadata
-    return StageContext(*arguments, entropy_source=job.words, shared=shared)
+    return stages.StageContext(*arguments, entropy_source=job.words, shared=shared)
 
 
-def _shared_prefix(place: Place) -> str:
+def _shared_prefix(place: stages.Place) -> str:
     return "shared-" + "_".join(map(str, place))
 
 
-def _shard_file(job: Job, place: Place, number: int) -> Path:
+def _shard_file(job: Job, place: stages.Place, number: int) -> Path:
     return Path(job.scratch) / f"shard-{'_'.join(map(str, place))}-{number}.arrow"

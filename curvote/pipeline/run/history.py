@@ -91,14 +91,16 @@ def project_status(
     from curvote.pipeline.config import file  # a list of runs reads no pipeline
 
     overviews = {
-        about.name: about for about in file.list_pipelines(file.PipelinesFile(project))
+        about["name"]: about
+        for about in file.list_pipelines(file.PipelinesFile(project))
     }
     for name in records.pipeline_names(project):
-        overviews.setdefault(name, file.PipelineOverview(name, file.ELSEWHERE))
+        overviews.setdefault(name, {"group": file.ELSEWHERE, "description": ""})
     return [
-        {"pipeline": name, "group": about.group, "description": about.description}
-        | _run_status(project, name, content, is_alive, about.group == file.SCHEDULED)
+        {"pipeline": name, "group": group, "description": about["description"]}
+        | _run_status(project, name, content, is_alive, group == file.SCHEDULED)
         for name, about in overviews.items()
+        for group in [about["group"]]
     ]
 
 

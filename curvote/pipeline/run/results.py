@@ -19,16 +19,8 @@ from curvote.chain.measure import INTERVAL_ENDS, SCORES, Metric
 from curvote.chain.stage import Columns, Metadata, Place
 from curvote.chain.system import Part, System
 from curvote.curves.columns import RecordPredictor
+from curvote.pipeline.config import settings
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import (
-    Parts,
-    dotted_value,
-    find_part,
-    labelled_parts,
-    labels_by_setting,
-    part_of_cell,
-    setting_name,
-)
 from curvote.pipeline.plan.expand import cell_values, final_stages
 from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact
 from curvote.pipeline.store.records import RunRecord
@@ -71,13 +63,13 @@ class RunView:
 
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
-        return dotted_value(self._cell_settings, path)
+        return settings.dotted_value(self._cell_settings, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
         """Return whether the cell has a stage, and the stage a table."""
         serving = self.cell.most_specific(dict(self.record.stage_keys(stage)))
         return serving is not None and (
-            not table or self.artifact(stage).has_table(table)
+            not table or table in self.artifact(stage).manifest["tables"]
         )
 
     def artifact(self, stage: str) -> Artifact:
@@ -93,12 +85,6 @@ class RunView:
         for name in dict.fromkeys(s.name for s in self.system.all_stages):
             if self.holds(name):
                 yield self.metadata(name)
-
-    def sent_facts(self) -> Iterator[Metadata]:
-        """Yield the metadata of each stage at which a message was sent."""
-        for stage in self.system.production:
-            if stage.message and self.holds(stage.name):
-                yield self.metadata(stage.name)
 
     def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
         """Return the columns of one repetition of a table."""
@@ -138,12 +124,12 @@ def final_views(project: Project, record: RunRecord) -> list[RunView]:
     What another stage reads is no end, and neither is a cell that only part of a
     system's axes tell apart, unless nothing is.
     """
-    parts = list(labelled_parts(record.config))
+    parts = list(settings.labelled_parts(record.config))
     last = {name for _, part in parts for name in final_stages(part.settings)}
     done = (step["cell"] for step in record.steps if step["stage"] in last)
     ended_cells = dict.fromkeys(map(Cell.from_mapping, done))
     return [
-        RunView(project, record, cell, find_part(parts, cell))
+        RunView(project, record, cell, settings.find_part(parts, cell))
         for cell in ended_cells
         if not any(cell != other and cell.serves(other) for other in ended_cells)
     ]
@@ -151,7 +137,7 @@ def final_views(project: Project, record: RunRecord) -> list[RunView]:
 
 def run_systems(record: RunRecord) -> list[System]:
     """Return the systems of a run, each once."""
-    return distinct_systems(part for _, part in labelled_parts(record.config))
+    return distinct_systems(part for _, part in settings.labelled_parts(record.config))
 
 
 def distinct_systems(parts: Iterable[Part]) -> list[System]:
@@ -190,7 +176,7 @@ def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
     It is what the main method was scored with: any object with ``predict``. One of raw
     records takes a table as training did.
     """
-    view = RunView(project, record, cell, part_of_cell(record.config, cell))
+    view = RunView(project, record, cell, settings.part_of_cell(record.config, cell))
     model = view.system.final_model(view) if view.system.final_model else None
     if isinstance(model, RecordPredictor):
         from curvote.data.tables.records import RawRecords
@@ -206,7 +192,8 @@ def drift_alerts(project: Project, record: RunRecord) -> list[str]:
     """
     alerts = []
     for view in final_views(project, record):
-        for facts in view.sent_facts():
+        senders = [stage.name for stage in view.system.production if stage.message]
+        for facts in map(view.metadata, filter(view.holds, senders)):
             if view.system.needs_new_round(view.settings, facts):
                 *before, newest = facts["batches"]
                 alerts.append(
@@ -272,7 +259,6 @@ def replicate_scores(project: Project, record: RunRecord) -> pd.DataFrame:
 def _with_coordinates(
     table: pd.DataFrame, cells: Sequence[Cell], lengths: Sequence[int]
 ) -> pd.DataFrame:
-    """Return scores with the coordinates of their cells as columns."""
     always: dict[str, Any] = dict.fromkeys((*ALWAYS_COLUMNS, "setting"))
     coordinates = [always | cell.to_json() for cell in cells]
     for name in dict.fromkeys(name for where in coordinates for name in where):
@@ -291,7 +277,7 @@ def main_score_index(record: RunRecord, rows: Sequence[Row]) -> int | None:
     are stated first; of those that only numbers tell apart the latest; at epsilon 1 or
     the level nearest to it, on another axis at the last. None: there are no scores.
     """
-    parts = list(labelled_parts(record.config))
+    parts = list(settings.labelled_parts(record.config))
     names = {a.name for _, p in parts for a in find_system(p.settings.protocol).axes}
     read = partial(_ScoreCandidate.from_row, parts, names)
     candidates = [c for c in map(read, count(), rows) if c.rank is not None]
@@ -322,13 +308,13 @@ class _ScoreCandidate:
 
     @classmethod
     def from_row(
-        cls, parts: Parts, names: Container[str], place: int, row: Row
+        cls, parts: settings.Parts, names: Container[str], place: int, row: Row
     ) -> _ScoreCandidate:
         where = {name: row[name] for name in row if name in names}
-        setting = setting_name(row.get("setting", {}))
+        setting = settings.setting_name(row.get("setting", {}))
         where = {"protocol": row["protocol"], "setting": setting} | where
         cell = Cell.from_mapping(where)
-        member = find_system(find_part(parts, cell).settings.protocol)
+        member = find_system(settings.find_part(parts, cell).settings.protocol)
         name, x = row["method"], member.x.name
         metric = [item.name for item in member.metrics].index(row["metric"])
         rank = (member.main.index(name), metric) if name in member.main else None
@@ -366,7 +352,7 @@ def mean_scores(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     0, what has no privacy none. Standard errors are null with one replicate. Production
     has no rows: its truth is not known.
     """
-    parts = [part for _, part in labelled_parts(record.config)]
+    parts = [part for _, part in settings.labelled_parts(record.config)]
     systems = distinct_systems(parts)
     table = replicate_scores(project, record)
     if table.empty:
@@ -375,7 +361,7 @@ def mean_scores(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     measured = {"value", *INTERVAL_ENDS, *repeated}
     means = _replicate_means(table, [c for c in table.columns if c not in measured])
     beside = {m.name: m for member in systems for m in member.metrics if m.beside}
-    labels = labels_by_setting(record.config)
+    labels = settings.labels_by_setting(record.config)
     methods = [method for member in systems for method in member.methods]
     free = {method.name: {"epsilon": 0.0} for method in methods if method.free}
     rows = [
@@ -423,12 +409,11 @@ def _split_groups(number: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
 def _additional_values(
     means: Mapping[Where, MeanScore], where: dict[str, Any], beside: Iterable[Metric]
 ) -> dict[str, float | None]:
-    """Return the values of the additional metrics of a row."""
     columns: dict[str, float | None] = {}
     for metric in beside:
         if metric.beside == where["metric"]:
             key_of_metric = tuple((where | {"metric": metric.name}).items())
-            absent = MeanScore(metric.default_value)
+            absent = MeanScore(None if metric.spread else 0.0)
             mean = means.get(key_of_metric, absent)
             mean = absent if mean.ends else mean
             columns |= zip(metric.columns, (mean.value, mean.se), strict=False)

@@ -192,9 +192,9 @@ class Run:
         for coordinates, key in keys:
             if coordinates in wanted:
                 table = _read_table(self.project, stage, key, name)
-                several = len(keys) > 1
-                table = _with_coordinates(table, coordinates) if several else table
-                tables.append(table)
+                axes = coordinates.to_json().items() if len(keys) > 1 else ()
+                named = {f"cell_{n}" if n in table else n: value for n, value in axes}
+                tables.append(table.assign(**named))
         return pd.DataFrame(pd.concat(tables, ignore_index=True))
 
     def _serving_cells(self, every: Sequence[Cell], cell: _Cell) -> Sequence[Cell]:
@@ -279,7 +279,6 @@ def missing_stages(
 
 
 def _matching_cells(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
-    """Return the cells that have all these values."""
     if not isinstance(cell, Cell | Mapping | None):
         raise UserError(
             f"cell is {format_value(cell)}; write {{axis: value}}, as the run's"
@@ -297,14 +296,6 @@ def _matching_cells(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
 def _list_cells(cells: Sequence[Cell]) -> str:
     more = f"; and {len(cells) - _MAX_LISTED} more" if len(cells) > _MAX_LISTED else ""
     return "; ".join(cell.words for cell in cells[:_MAX_LISTED]) + more
-
-
-def _with_coordinates(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
-    """Return a table with the coordinates of its cell as columns."""
-    coordinates = {
-        f"cell_{n}" if n in table else n: v for n, v in cell.to_json().items()
-    }
-    return table.assign(**coordinates)
 
 
 def _read_table(

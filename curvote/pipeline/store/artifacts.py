@@ -101,10 +101,6 @@ class Artifact:
         """A light reference to this artifact."""
         return ArtifactRef(self.stage, self.key, str(self.path), self.n_rows)
 
-    def has_table(self, table: str) -> bool:
-        """Say whether the artifact has a table of this name."""
-        return table in self.manifest["tables"]
-
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
         import pyarrow.parquet as pq  # lists of runs read no table

@@ -155,7 +155,6 @@ def _page_files(project: Project, removed: set[str]) -> Iterator[Path]:
 
 
 def _older_than(paths: Iterable[Path], *, since: datetime) -> Iterator[Path]:
-    """Yield the existing paths that did not change since then."""
     for path in paths:
         if path.exists() and path.stat().st_mtime < since.timestamp():
             yield path

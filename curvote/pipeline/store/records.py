@@ -130,10 +130,12 @@ def _take_over(project: Project, db: sqlite3.Connection) -> None:
         return
     with RECORDS.transaction(db, records_path(project), "IMMEDIATE"):
         ids = {run for (run,) in db.execute("SELECT id FROM runs")}
+        named = [field.name for field in fields(RunRecord)]
         for path in earlier_files(project):
             content = parse_record(path) if path.stem not in ids else None
             if content is not None:
-                _enter(db, _from_content(content))
+                values = {n: content[n] for n in named if n in content}
+                _enter(db, RunRecord(**{"overrides": []} | values))
         db.execute("DELETE FROM taken_over")
         db.execute("INSERT INTO taken_over VALUES (?)", (stamp,))
 
@@ -223,13 +225,6 @@ def _enter(db: sqlite3.Connection, record: RunRecord) -> None:
         entry = step | {"cell": json.dumps(step["cell"])}
         row = record.id, number, *map(entry.get, _STEP_KEYS)
         db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-
-
-def _from_content(content: dict[str, Any]) -> RunRecord:
-    """Return the record that a JSON file of an earlier version holds."""
-    named = {field.name for field in fields(RunRecord)}
-    values = {name: value for name, value in content.items() if name in named}
-    return RunRecord(**{"overrides": []} | values)
 
 
 def _records(db: sqlite3.Connection, where: str, *values: object) -> list[RunRecord]:

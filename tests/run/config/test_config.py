@@ -12,7 +12,12 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.schema import editor_schema
+from curvote.pipeline.config.schema import (
+    LEAST_SECONDS,
+    Runtime,
+    editor_schema,
+    parse_span,
+)
 from curvote.pipeline.config.settings import labelled_parts
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain
@@ -65,6 +70,10 @@ def test_every_problem_is_reported_in_one_pass_with_its_line(tmp_path: Path) -> 
     assert len(error.value.problems) == 3
 
 
+PHONEMES = {"name": "phonemes"}
+MANY = {"public": 50, "train": 300, "vote": 1150, "test": 536}
+
+
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "one"])
 def test_an_epsilon_outside_the_positive_numbers_is_refused(
     tmp_path: Path, epsilon: object
@@ -101,6 +110,8 @@ def test_an_epsilon_outside_the_positive_numbers_is_refused(
         ({"aggregate__when_none_pass": "sof"}, "aggregate.when_none_pass"),
         ({"protocol": "mrmb"}, "Did you mean 'mrma'?"),
         ({"clients__test": True}, "clients.test"),
+        ({"source": PHONEMES, "clients": MANY}, "2036, but there are only 2035"),
+        ({"source": PHONEMES | {"positive": "zh"}}, "'sh'"),
         ({"schedule": {}}, "either cron or interval"),
         ({"schedule": {"cron": "* * * * *", "interval": 3}}, "either cron or interval"),
     ],
@@ -139,63 +150,6 @@ def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> N
     assert (one.model_dump(), other.arrivals) == ({"drop": 4}, 2)
     parts = [part for _, part in labelled_parts(configured.values())]
     assert [part.settings.online for part in parts] == [one, other]
-
-
-def test_more_clients_than_there_are_is_refused_before_anything_is_read(
-    tmp_path: Path,
-) -> None:
-    """2036 of the 2035 curves: said with the line of ``clients``."""
-    message = problems(
-        tmp_path,
-        source={"name": "phonemes"},
-        clients={"public": 50, "train": 300, "vote": 1150, "test": 536},
-    )
-    assert "asks for 2036, but there are only 2035" in message
-
-
-def test_a_label_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """The phonemes that exist are named."""
-    message = problems(tmp_path, source={"name": "phonemes", "positive": "zh"})
-    assert "positive" in message
-    assert "'sh'" in message
-
-
-def test_an_unknown_pipeline_is_refused_with_the_closest_name(project: Project) -> None:
-    """A typo in the pipeline's name is met with a guess."""
-    with pytest.raises(UserError, match="Did you mean 'tiny'"):
-        PipelinesFile(project).configure_pipeline("tinny")
-
-
-def test_yaml_that_does_not_parse_is_refused_with_its_line(tmp_path: Path) -> None:
-    """Not a traceback of the parser."""
-    (tmp_path / "pipelines.yaml").write_text("pipelines:\n  a: {b: [}\n")
-    with pytest.raises(UserError, match=r"pipelines.yaml:2"):
-        PipelinesFile(Project(tmp_path))
-
-
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """YAML would silently keep the last."""
-    (tmp_path / "pipelines.yaml").write_text("pipelines: {}\npipelines: {}\n")
-    with pytest.raises(UserError, match=r"pipelines.yaml:2: pipelines stands here"):
-        PipelinesFile(Project(tmp_path))
-
-
-def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> None:
-    """``--set a.b=v`` reads the value as YAML."""
-    file = PipelinesFile(project)
-    configured = file.configure_pipeline(
-        "tiny", ["aggregate.cutoff=0.75", "epsilon=[2]"]
-    )
-    assert configured.pipeline.aggregate.cutoff == 0.75
-    assert configured.pipeline.epsilon == [2]
-    for wrong in (
-        "aggregate.cutoff",
-        "aggregate.cutof=0.7",
-        "aggregate.cutoff=[",
-        "=1",
-    ):
-        with pytest.raises(UserError, match="--set"):
-            file.configure_pipeline("tiny", [wrong])
 
 
 def test_the_pipelines_of_this_project_are_right() -> None:
@@ -268,3 +222,45 @@ def test_what_an_axis_sets_is_reported_at_the_axis(
     with pytest.raises(UserError) as refused:
         PipelinesFile(Project(tmp_path)).configure_pipeline("tiny")
     assert f"pipelines.yaml:{line}: train.cuont: not known" in str(refused.value)
+
+
+def file(root: Path, stated: Any) -> PipelinesFile:
+    """Return a file of one pipeline with this section."""
+    whole = {"pipelines": {"tiny": plain.TINY}, "runtime": stated}
+    (root / "pipelines.yaml").write_text(as_yaml(whole))
+    return PipelinesFile(Project(root))
+
+
+def test_a_file_without_the_section_runs_here(tmp_path: Path) -> None:
+    """On the processors of this machine, and nothing is ever thrown away."""
+    assert file(tmp_path, None).runtime() == Runtime()
+    assert Runtime().retention.runs is None
+
+
+@pytest.mark.parametrize(("span", "hours"), [("1h", 1), ("36 h", 36), ("2w", 336)])
+def test_spans_are_hours_days_or_weeks(span: str, hours: int) -> None:
+    """An hour is the least."""
+    assert parse_span(span) == hours * LEAST_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({"engine": "ray"}, "runtime.engine: .*'local', 'threads' or 'dask'"),
+        ({"cluster": "tcp://here:1"}, "only engine dask has a cluster"),
+        ({"artifacts": "/mnt/there"}, "runtime.artifacts"),
+        ({"retention": {"runs": "0h"}}, "under an hour would take"),
+        ({"retention": {"runs": "90"}}, "write a span of time as 36h, 90d or 12w"),
+        ({"retention": {"run": "90d"}}, "not known. Did you mean 'runs'"),
+        ({"notify": {"on": ["always"]}}, "'missed' or 'recovered'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, stated: dict[str, Any], words: str
+) -> None:
+    """With the line it stands in; a check of the file finds it, too."""
+    bad = file(tmp_path, stated)
+    for check in (bad.runtime, bad.check_all):
+        with pytest.raises(UserError, match=words) as found:
+            check()
+        assert str(found.value).startswith("pipelines.yaml:")

@@ -53,43 +53,20 @@ def test_whoever_comes_second_uses_the_first_key(empty: Project) -> None:
     assert [path.name for path in empty.state.iterdir()] == ["digest.key"]
 
 
-def _readable(key: Path) -> None:
-    key.chmod(0o640)
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "readable": lambda key: key.chmod(0o640),
+    "short": lambda key: key.write_bytes(key.read_bytes()[:-1]),
+    "empty": lambda key: key.write_bytes(b""),
+    "linked": lambda key: key.symlink_to(key.rename(key.with_name("elsewhere"))),
+    "dangling": lambda key: (key.unlink(), key.symlink_to("nowhere")),
+    "folder": lambda key: (key.unlink(), key.mkdir()),
+    "pipe": lambda key: (key.unlink(), os.mkfifo(key, 0o600)),
+}
 
 
-def _short(key: Path) -> None:
-    key.write_bytes(key.read_bytes()[:-1])
-
-
-def _empty(key: Path) -> None:
-    key.write_bytes(b"")
-
-
-def _linked(key: Path) -> None:
-    key.rename(key.with_name("elsewhere"))
-    key.symlink_to(key.with_name("elsewhere"))
-
-
-def _dangling(key: Path) -> None:
-    key.unlink()
-    key.symlink_to(key.with_name("nowhere"))
-
-
-def _folder(key: Path) -> None:
-    key.unlink()
-    key.mkdir()
-
-
-def _pipe(key: Path) -> None:
-    key.unlink()
-    os.mkfifo(key, 0o600)
-
-
-@pytest.mark.parametrize(
-    "change", [_readable, _short, _empty, _linked, _dangling, _folder, _pipe]
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_is_no_key_is_refused_and_left(
-    empty: Project, change: Callable[[Path], None]
+    empty: Project, change: Callable[[Path], object]
 ) -> None:
     """A key that others may have read, or that is cut off, keys nothing."""
     keyed_digest(empty, DIGEST)

@@ -131,6 +131,7 @@ def test_a_file_without_pipelines_is_told_what_to_write(
     ("override", "said"),
     [
         ("cutoff", "write it as a.b=value"),
+        ("=1", "write it as a.b=value"),
         ("aggregate.cutof=0.7", "aggregate.cutof: not known. Did you mean 'cutoff'?"),
         ("aggregate.cutoff=0,7", "must be a number (given: '0,7'). Write 0.7,"),
         ("aggregate.cutoff=[", "[ or { that is opened here is not closed"),

@@ -68,23 +68,6 @@ def test_of_a_registry_all_but_its_tables_counts() -> None:
     assert set(module.definitions) == {"f"}
 
 
-def test_the_split_of_epsilon_is_in_the_key() -> None:
-    """It stands behind a lazy export, and was forgotten once: epsilon d times over."""
-    code = of_code(["curvote.client.report"])
-    assert "per_coordinate" in code["curvote.mechanisms.coordinates"]
-
-
-def test_a_change_of_the_split_makes_reports_stale(
-    done: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With other code in it, plan computes the reports anew and says why."""
-    edit_function(monkeypatch, "curvote.mechanisms.coordinates:per_coordinate")
-    steps = {step.stage.name: step for step in plain.plan(done).steps}
-    assert steps["privatize"].action == "run"
-    assert "coordinates.per_coordinate changed" in steps["privatize"].reason
-    assert steps["project"].action == "reuse"
-
-
 SAMPLED = plain.FEW | {"privatize": {"mechanism": "sampled"}}
 
 
@@ -132,6 +115,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     ("edited", "stages"),
     [
         ("curves.basis:_gram_matrix", {"project"}),
+        # Behind a lazy export; forgotten once: epsilon d times over.
+        ("mechanisms.coordinates:per_coordinate", {"privatize"}),
         # The row `histogram` of the scores reads what a report is.
         ("mechanisms.laplace:Laplace._draw", {"privatize", "report"}),
         ("mechanisms.exact:DiscreteLaplace.sample", {"privatize", "report"}),

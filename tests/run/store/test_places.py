@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from curvote.pipeline.release import evidence
 from curvote.pipeline.release.evidence import ledger_problems
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.history import project_status
-from curvote.pipeline.store import locations
+from curvote.pipeline.store import garbage, locations
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.garbage import RetentionLimits
 from curvote.pipeline.store.locations import ObjectStoreError, store_error
@@ -260,3 +261,35 @@ def test_without_an_object_store_nothing_changes(project: Project) -> None:
     place = artifact(project, "train", "k").path
     assert place == project.artifacts / "train" / "k"
     assert locations.temporary_folder(project, place).parent == place.parent
+
+
+def test_old_artifacts_go_and_released_ones_stay(
+    store: fs.S3FileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that is kept for ever; a dry run says how much, and takes nothing.
+
+    Minutes later: records hold whole seconds, and so do object stores, so that what
+    began in this one is as young as the limit.
+    """
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    monkeypatch.setattr(garbage, "_time_before", lambda seconds: later)
+    made = {"tiny": plain.FEW, "real": production.REAL}
+    project = object_store.project(tmp_path, **made)
+    production.run(project)
+    made_of_it = set(object_store.files(store))
+    released = {n for n in made_of_it if not n.startswith("aggregate")}
+    plain.run(project)
+    early = set(object_store.files(store)) - made_of_it
+    last = plain.run(project, "tiny", "aggregate.cutoff=0.6")
+    before = set(object_store.files(store))
+    (pile,) = collect_garbage(
+        project, dry_run=True, limits=RetentionLimits(artifacts=0)
+    )
+    assert pile.bytes > 0
+    assert set(object_store.files(store)) == before
+    collect_garbage(project, limits=RetentionLimits(artifacts=0))
+    after = set(object_store.files(store))
+    assert released <= after
+    assert not early <= after
+    keys = {name.split("/")[1] for name in after - released}
+    assert keys < {step["key"] for step in last.steps}
