@@ -5,8 +5,6 @@ has; what counts is what then lies in the outbox, bit by bit. Nothing here calls
 functions by which the command draws. Who calls is a person, a registry or a hospital.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
@@ -202,7 +200,6 @@ class CommandRelease(Release):
     def _read_outcome(
         self, heard: Json, folder: Path, invited: Invited, outbox: str
     ) -> ReleaseOutcome:
-        """Return the outcome of a call: messages, files, answers."""
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         envelopes = {
             path.name: path.read_bytes()

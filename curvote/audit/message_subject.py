@@ -60,7 +60,6 @@ def answering_data(task: Task, data: ClientData, columns: Columns) -> ClientData
 
 
 def _report_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
-    """Yield residuals of numbers, label and question of reports."""
     reporter, truth = Reporter.for_task(task), answering_data(task, data, columns).signs
     features, z, out = reporter.features, data.z, columns["z"]
     if features.low == 0:
@@ -98,7 +97,6 @@ def _vote_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Par
 
 
 def _answer_parts(task: Task, data: ClientData, columns: Columns, rng: Rng) -> Parts:
-    """Yield residuals of the answer and of the question."""
     question = columns["question"]
     truth = cells.true_answers(task, data, question).astype(np.float64)
     mechanism = cells.answer_mechanism(task)
@@ -142,7 +140,6 @@ def _code_parts(task: Any, data: ClientData, columns: Columns, rng: Rng) -> Part
 
 
 def _sum_parts(task: Any, data: ClientData, columns: Columns, rng: Rng) -> Parts:
-    """Yield residuals of noise on one table's sums."""
     message: Any = message_of(task)
     sigma = message.noise(task, len(data.z)).sigma
     noise = columns["values"] - message.sums(task, data)
@@ -325,7 +322,6 @@ class MessageSubject(SentSubject):
 
     @property
     def _labels(self) -> tuple[float, ...]:
-        """The labels: the class indices."""
         return tuple(map(float, range(len(self.task.classes))))
 
     def _client_data(self, z: FloatArray, label: float) -> ClientData:

@@ -239,22 +239,16 @@ class TableRelease(Release):
 
     def redraw(self, people: People, entropy: Entropy) -> Columns:
         """Return the table in the clients' order, shard by shard."""
-        data, shards = self.client_data(people), self._shard_rows(len(people))
-        count = 1 if self.message.count_columns else bucket_count(len(people))
-        parts = []
-        for part in shards:
+        data, n, parts = self.client_data(people), len(people), []
+        count = 1 if self.message.count_columns else bucket_count(n)
+        shard = np.sort(self._role_order(n)) // CLIENT_BLOCK
+        for part in np.split(np.arange(n), np.flatnonzero(np.diff(shard)) + 1):
             columns = self.message.draw(self.task, data.subset(part), entropy)
             parts.append(self.to_table(columns))
             random_buckets(len(part), count, entropy)
         table = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         counted = self.message.count_columns
         return sum_counts(table, counted) if counted else table
-
-    def _shard_rows(self, n: int) -> list[NDArray[np.int64]]:
-        """Return who of ``n`` clients draws in each shard."""
-        rows = np.sort(self._role_order(n)) // CLIENT_BLOCK
-        ends = np.flatnonzero(np.diff(rows)) + 1
-        return np.split(np.arange(n), ends)
 
     def _role_order(self, n: int) -> NDArray[np.int64]:
         """Return the senders' rows in the order of roles."""
@@ -384,6 +378,5 @@ def outbox_memo(name: str, epsilon: float) -> Memo:
 
 
 def _payload_numbers(payload: Mapping[str, Any]) -> FloatArray:
-    """Return all numbers of a payload as one row."""
     parts = [np.ravel(np.asarray(payload[name], dtype=float)) for name in payload]
     return np.concatenate(parts)

@@ -85,7 +85,6 @@ def _check_positions(release: Release, n: int, seed: int) -> str | None:
 def _correlated_fact(
     release: Release, people: People, places: FloatArray
 ) -> str | None:
-    """Return the fact about clients that the places follow, if any."""
     truths = {"the list": np.arange(len(people)), "the label": people.labels}
     z = release.client_data(people).z.T
     truths |= {f"coordinate {i}": column for i, column in enumerate(z)}
@@ -113,7 +112,6 @@ def _check_sequence(release: Release, n: int, seed: int) -> str | None:
 
 
 def _has_trend(place: FloatArray, values: FloatArray, name: str) -> str | None:
-    """Say whether places and values are correlated beyond chance."""
     ranks = np.unique(values, return_inverse=True)[1]
     with np.errstate(invalid="ignore"):  # NaN where one of them is constant
         z = abs(np.corrcoef(place, ranks)[0, 1]) * math.sqrt(len(place))
@@ -347,7 +345,6 @@ def check_payload(release: Release, seed: int) -> str | None:
 
 
 def _mixed_people(release: Release, n: int, rng: np.random.Generator) -> People:
-    """Return people with labels of all classes in random order."""
     people, k = release.people(n, rng), len(release.task.classes)
     if not release.shuffled and len(people) > 1:
         return people

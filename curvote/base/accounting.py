@@ -198,7 +198,6 @@ def compose_releases(releases: Iterable[tuple[Budget, float | None]]) -> Budget:
 
 
 def _losses(mechanism: str, *args: Any) -> Losses:
-    """Return the losses of a mechanism of the accounting library."""
     from dp_accounting.pld import privacy_loss_distribution
 
     make = getattr(privacy_loss_distribution, f"from_{mechanism}")

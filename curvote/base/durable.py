@@ -231,7 +231,6 @@ class DurableFile:
             raise self.damaged_error(path)
 
     def _is_sound(self, db: sqlite3.Connection, _: Path) -> bool:
-        """Return whether SQLite finds every page intact."""
         return db.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
 
 

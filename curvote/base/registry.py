@@ -109,5 +109,4 @@ def is_place(name: object) -> bool:
 
 @cache
 def _plugins(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of installed packages, by name."""
     return {point.name: point for point in entry_points(group=group)}

@@ -521,7 +521,6 @@ def _reader_error(words: str, reason: object) -> UserError:
 def _check_columns(
     names: Sequence[str], columns: list[str], violations: Violations
 ) -> None:
-    """Refuse a file in which a column is absent or repeated."""
     refuse_other_separator(violations.path, names, violations.form)
     absent = Violations(violations.path)
     absent.note_columns(names, columns)

@@ -76,7 +76,6 @@ def study_messages() -> list[tuple[str, str]]:
 
 
 def _record_messages(every: Iterable[System]) -> list[tuple[str, str]]:
-    """Return the systems' messages about one record."""
     return [
         (system.name, name)
         for system in every

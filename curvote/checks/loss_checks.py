@@ -161,7 +161,6 @@ def event_scores(
 
 
 def _frequent_values(draws: FloatArray) -> FloatArray:
-    """Return the most frequent values, those that occur more than once."""
     values, counts = np.unique(draws, return_counts=True)
     common = np.argsort(counts, kind="stable")[::-1][:MOST_VALUES]
     return values[common[counts[common] > 1]]

@@ -241,7 +241,6 @@ def _bit_faults() -> Iterator[str]:
 
 
 def _chosen_entropy(*answers: list[int]) -> ReplayedEntropy:
-    """Return entropy that gives these words."""
     return ReplayedEntropy([np.array(a, dtype=np.uint64).tobytes() for a in answers])
 
 

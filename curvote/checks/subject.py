@@ -260,7 +260,6 @@ class SentSubject(Subject):
 
 
 def _repeat_client(x: ClientData, n: int) -> ClientData:
-    """Return ``n`` clients with the data of one."""
     return x.subset(np.zeros(n, dtype=np.int64))
 
 

@@ -226,7 +226,6 @@ class DirectionReporter:
         return self.mechanism.possible_mask(at)
 
     def _check_records(self, z: Array, codes: Array) -> tuple[Array, Array]:
-        """Return z and codes if their shapes and values are valid."""
         values = _check_numbers(z, self.vectors.d)
         n, n_classes = len(values), self.vectors.n_classes
         if np.shape(codes) not in {(n,), (n, n_classes - 1)}:
@@ -242,7 +241,6 @@ class DirectionReporter:
 
 
 def _check_numbers(z: Array, d: int) -> Array:
-    """Return finite numbers (n, d); others are a UserError."""
     values = validate.finite(z=z)
     if values.ndim != 2 or values.shape[1] != d:
         raise UserError(

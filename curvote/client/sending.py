@@ -95,7 +95,6 @@ def service_address(url: str) -> SplitResult:
 
 
 def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
-    """Return the server's answer to one try, None if there is none."""
     host, port = str(place.hostname), place.port
     if place.scheme == "http":
         connection = HTTPConnection(host, port, timeout=TIMEOUT)

@@ -143,7 +143,6 @@ def current_form(ledger: Ledger) -> Form | None:
 
 
 def _newest_form(ledger: Ledger) -> tuple[Form | None, int]:
-    """Return the newest form of the ledger, and how many forms there are."""
     text_found, number = None, 0
     while (text := ledger.setting(f"{_FORM_SETTING} {number + 1}")) is not None:
         text_found, number = text, number + 1

@@ -111,7 +111,6 @@ class Partitions:
 
 
 def _check_indices(name: str, values: Array, most: Any) -> IndexArray:
-    """Return whole numbers from 0 to ``most``; others are a UserError."""
     wrong = (values != np.floor(values)) | (values < 0) | (values > most)
     if wrong.any():
         raise UserError(f"{name} holds {values[wrong][0]:g}, which names none.")

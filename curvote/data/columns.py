@@ -124,7 +124,6 @@ def all_classes(names: tuple[Any, ...]) -> BeforeValidator:
 
 
 def _refuse_all(value: Any) -> Any:
-    """Return the list; refuse the word `all` where no list is published."""
     if value == ALL:
         message = (
             "list the names: nobody published them, and a list that is taken from"

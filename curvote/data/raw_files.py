@@ -360,7 +360,6 @@ def _unlisted_error(path: Path, source: Source, sha256: str) -> str:
 
 
 def _how_to_obtain(source: Source) -> str:
-    """Return how a user can obtain a file that is absent."""
     if source.derived:
         return "nobody publishes it in this form"
     if source.login:

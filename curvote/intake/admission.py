@@ -286,7 +286,6 @@ class AdmissionBatch:
         return [outcomes[place] for place in range(len(self._envelopes))]
 
     def _find_invitation(self, place: int) -> _InvitationRow | None:
-        """Return the invitation of an envelope, None if it is unknown."""
         item = self._envelopes[place]
         if isinstance(item, RefusedEnvelope):
             return None
@@ -336,7 +335,6 @@ class AdmissionBatch:
     def _check_round(
         self, number: int, places: list[int]
     ) -> Iterator[AcceptedMessage | RefusedEnvelope]:
-        """Yield the outcomes of messages of one round."""
         ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
         round_task = read_task(task)
         plugin = MECHANISMS.origin(round_task.mechanism)

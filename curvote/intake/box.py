@@ -265,7 +265,6 @@ class Intake:
         return batches
 
     def _folded_batches(self, round_id: str) -> list[list[str]]:
-        """Return the folded messages, batch after batch."""
         query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
             AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
         rows = groupby(self._base.rows(query, round_id), itemgetter(0))

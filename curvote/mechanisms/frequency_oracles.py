@@ -278,7 +278,6 @@ class Hadamard(SupportMechanism):
         self._ratio = self._high / self._low
 
     def _locate_labels(self, labels: Labels) -> tuple[Labels, Labels]:
-        """Return the block and the row of each label."""
         block, row = np.divmod(labels, self.block - 1)
         return block, row + 1
 

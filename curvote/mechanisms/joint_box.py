@@ -65,7 +65,6 @@ class JointBox(VectorMechanism):
         return np.asarray(steps / GRID_ONE)
 
     def _is_inside(self, lowest: Steps, steps: Steps) -> Bits:
-        """Return for each record whether its cube holds the point."""
         within = (steps >= lowest) & (steps < lowest + self.side)
         return np.asarray(within.all(axis=-1))
 

@@ -80,7 +80,6 @@ class SupportMechanism(LabelMechanism):
         """
 
     def _check_output_count(self, count: int) -> int:
-        """Return the number of outputs; too many are a UserError."""
         if count > self.most_outputs:
             raise UserError(
                 f"n_classes is {self.n_classes}: {self.name} then has more than"

@@ -264,7 +264,6 @@ class PrivUnit(VectorMechanism):
         return np.asarray((along * square + across) / self.m**2 - square)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return the log-likelihood up to ``margin``."""
         v = np.asarray(at) / np.linalg.norm(at, axis=-1, keepdims=True)
         inside = np.sum(v * self.mean(x), axis=-1) >= self.cap.gamma
         return np.asarray(inside * exact.exact_log(self.worst_ratio()))
@@ -450,7 +449,6 @@ class OneOf(PrivUnit):
         return np.asarray(single & self.has_report_length(outputs))
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return the log-likelihood up to ``margin``."""
         answers = self.split_records(np.asarray(at, dtype=np.float64))
         return self.log_likelihood(self.split_records(self.mean(x)), answers)
 

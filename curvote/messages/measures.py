@@ -37,20 +37,13 @@ ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED, RECALL)
 
 
 def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
-    """Return the learners or models that a system names."""
     learners: Sequence[Any] = getattr(settings, "models", None) or settings.learners
     return learners
 
 
-def _find_learner(
-    settings: PipelineSettings, label: Value | None
-) -> dict[str, object] | None:
-    matches = (
-        learner.model_dump()
-        for learner in _settings_learners(settings)
-        if learner.label == label
-    )
-    return next(matches, None)
+def _find_learner(settings: PipelineSettings, label: Value | None) -> Any:
+    learners = _settings_learners(settings)
+    return next((x.model_dump() for x in learners if x.label == label), None)
 
 
 LEARNER: Final = Axis(
@@ -62,7 +55,6 @@ LEARNER: Final = Axis(
 
 
 def _read_methods() -> dict[str, Method]:
-    """Return the methods of methods.toml by name, in their order."""
     text = (files("curvote.messages") / "methods.toml").read_text("utf-8")
     methods = {}
     for name, fields in tomllib.loads(text).items():
@@ -72,7 +64,6 @@ def _read_methods() -> dict[str, Method]:
 
 
 def _as_tuple(value: Any) -> Any:
-    """Return a value of TOML with tuples for its lists."""
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 

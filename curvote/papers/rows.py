@@ -3,32 +3,16 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
 Row = dict[str, Any]
 
 COLUMNS = (
-    "pipeline",
-    "setting",
-    "protocol",
-    "learner",
-    "representation",
-    "d",
-    "epsilon",
-    "method",
-    "split",
-    "group",
-    "quantity",
-    "n_classes",
-    "published",
-    "curvote",
-    "corrected",
-    "claimed",
-    "bound",
-    "se",
-    "z",
+    *("pipeline", "setting", "protocol", "learner", "representation", "d", "epsilon"),
+    *("method", "split", "group", "quantity", "n_classes"),
+    *("published", "curvote", "corrected", "claimed", "bound", "se", "z"),
 )
 
 
@@ -171,16 +155,8 @@ def to_csv(rows: Sequence[Row]) -> bytes:
 Lines = tuple[list[dict[str, str]], list[str]]
 
 NAMES = (
-    "group",
-    "representation",
-    "d",
-    "protocol",
-    "learner",
-    "split",
-    "method",
-    "setting",
-    "quantity",
-    "n_classes",
+    *("group", "representation", "d", "protocol", "learner", "split", "method"),
+    *("setting", "quantity", "n_classes"),
 )
 NAMED = ("epsilon", *NAMES)
 
@@ -253,8 +229,7 @@ def level_heading(epsilon: float | None) -> str:
     return "no privacy" if epsilon is None else f"epsilon {epsilon:g}"
 
 
-def _classes_heading(number: float | None) -> str:
-    return "" if number is None else f"{number:g} classes"
-
-
-_TITLES = {"epsilon": level_heading, "n_classes": _classes_heading}
+_TITLES: dict[str, Callable[[float | None], str]] = {
+    "epsilon": level_heading,
+    "n_classes": lambda number: "" if number is None else f"{number:g} classes",
+}

@@ -286,7 +286,6 @@ def issue_record_invitations(
 
 
 def _secrets() -> tuple[str, str]:
-    """Return the id and the key of a new invitation."""
     return os.urandom(16).hex(), os.urandom(32).hex()
 
 
@@ -432,7 +431,6 @@ def _widest_numbers(value: Any) -> Any:
 
 
 def _unsigned_zeros(value: Any) -> Any:
-    """Return the value with 0.0 in place of -0.0."""
     if isinstance(value, dict):
         return {name: _unsigned_zeros(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -3,8 +3,6 @@
 For an intended change of a sampler; the difference is then read like any other.
 """
 
-from __future__ import annotations
-
 from curvote.audit.choice import (
     EPSILONS,
     FAR_EPSILONS,

@@ -3,8 +3,6 @@
 Run as ``python -m tests.audit.faults``: the audit's harness, with a fault at each call.
 """
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 `curvote audit` shows those of `curvote.audit.twins`, one for each kind of fault.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +38,6 @@ class Doubled(MechanismSubject):
     secret: Mechanism
 
     def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
-        """Return the outputs of clients who hold ``many``, a row each."""
         return self.secret.randomize(many, entropy)
 
 

@@ -1,7 +1,5 @@
 """Broken twins of mechanisms: noise, thresholds, records and rare paths."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +60,6 @@ class NoClipping(Laplace):
     """Trusts the input to lie in [-1, 1]."""
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
-        """Return the values as they are."""
         super().clip(values)
         return np.asarray(values, dtype=np.float64), 0
 
@@ -109,7 +106,6 @@ class MinMax2023(PerCoordinate):
         self.noise = Laplace(epsilon=self.scalar.epsilon).noise
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
-        """Return the records as they are, and that nothing was clipped."""
         records = self._check_records(values)
         sizes = np.abs(records)
         if (sizes.max(axis=1) == sizes.min(axis=1)).any():
@@ -175,7 +171,6 @@ class QuietWhereClipped(Laplace):
     """Adds no noise to what was clipped: it is at the bound anyway."""
 
     def randomize(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
-        """Return the noised values, or the bound itself."""
         clipped, _ = self.clip(values)
         return np.where(clipped == values, self._draw(clipped, entropy), clipped)
 

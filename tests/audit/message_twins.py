@@ -1,7 +1,5 @@
 """Broken twins of messages about one record: fields, budgets, labels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -34,17 +32,14 @@ class ReportNotSplit(Report):
     """Spends the full epsilon on the label and again on the features."""
 
     def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss that is really spent."""
         return super().max_privacy_loss(_double_budget_task(task))
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return z (n, d) and label (n,), both noised."""
         return super().draw(_double_budget_task(task), data, entropy)
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> FloatArray:
-        """Return the loss that is really spent."""
         return super().log_ratio(_double_budget_task(task), first, second, messages)
 
 
@@ -52,7 +47,6 @@ class NakedLabel(Report):
     """Noises the features, and forgets the label."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return noised z (n, d) and the true label (n,)."""
         columns = super().draw(task, data, entropy)
         return {**columns, "label": data.signs.astype(np.int8)}
 
@@ -61,7 +55,6 @@ class QuietLabelBin(Report):
     """Forgets the label's noise where the first number lies in a bin of width .01."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return noised z (n, d) and a label (n,) that is the true one in the bin."""
         columns = super().draw(task, data, entropy)
         quiet = np.abs(data.z[:, 0] - 0.305) < 0.005
         truth = data.signs.astype(np.int8)
@@ -75,7 +68,6 @@ class _Twice(Message):
 
     @property
     def _single(self) -> Any:
-        """The message as it is sent once."""
         return super()
 
     def max_privacy_loss(self, task: Task) -> float:
@@ -111,7 +103,6 @@ class LabelBeside(Direction):
     """Noises which way a record lies, and sends the label beside it."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised vectors of records without labels, and the labels."""
         bare = replace(data, labels=np.ones(len(data.labels)))
         columns = super().draw(task, bare, entropy)
         return {**columns, "label": data.labels}
@@ -124,11 +115,9 @@ class LabelBesideCode(Direction):
     """
 
     def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of both parts together."""
         return super().max_privacy_loss(task) + _label_mechanism(task).worst_log_ratio()
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised vectors, and noised labels of the same records."""
         columns = super().draw(task, data, entropy)
         label = _label_mechanism(task).randomize(data.labels, entropy)
         return {**columns, "label": label}
@@ -136,7 +125,6 @@ class LabelBesideCode(Direction):
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> FloatArray:
-        """Return the loss of both parts together."""
         pair = first.labels.astype(np.int64), second.labels.astype(np.int64)
         label = _label_mechanism(task).log_ratio(*pair, messages["label"])
         return super().log_ratio(task, first, second, messages) + label
@@ -153,7 +141,6 @@ class CornerOfWrongLength(Direction):
     """
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the noised vectors, as long as the codes of their classes."""
         directions = super().draw(task, data, entropy)["direction"]
         lengths = np.linspace(1, 2, len(task.classes))[data.labels.astype(np.int64)]
         return {"direction": directions * lengths[:, None]}
@@ -163,7 +150,6 @@ class LargeShareNotSplit(Report):
     """Gives the label all of epsilon where its share is above a half."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return z (n, d) and label (n,), the latter with too little noise."""
         columns = super().draw(task, data, entropy)
         if task.label_share == "equal" or float(task.label_share) <= 0.5:
             return columns
@@ -179,7 +165,6 @@ class GradientUnclipped(Gradient):
     """Noises which way a gradient goes, and lets it be longer than its bound."""
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return noised gradients, as much longer as none was clipped."""
         noised = super().draw(task, data, entropy)["gradient"]
         encoder = task_gradients(task)
         of_label = class_codes(data.labels, encoder.n_classes)
@@ -192,11 +177,9 @@ class TwoFeatures(cells.Answer):
     """Asks each client about two numbers, with the whole budget for each."""
 
     def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of both answers together."""
         return 2 * super().max_privacy_loss(task)
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
-        """Return an answer to one question, and one to the question after it."""
         columns = super().draw(task, data, entropy)
         truth = cells.true_answers(
             task, data, _next_question(task, columns["question"])
@@ -207,7 +190,6 @@ class TwoFeatures(cells.Answer):
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> FloatArray:
-        """Return the loss of both answers together."""
         question = _next_question(task, messages["question"])
         second_message = {"question": question, "answer": messages["second"]}
         loss = super().log_ratio(task, first, second, messages)
@@ -226,7 +208,6 @@ class AlibiHalfScale(Alibi):
         self.noise = Alibi(epsilon=2 * epsilon, n_classes=n_classes).noise
 
     def worst_log_ratio(self) -> float:
-        """Return the loss of one of the two numbers that differ."""
         return super().worst_log_ratio() / 2
 
 
@@ -238,7 +219,6 @@ class OneBitCounted(UnarySymmetric):
         self.epsilon = epsilon
 
     def worst_ratio(self) -> Fraction:
-        """Return the ratio of one bit."""
         return self.p / self.q
 
 
@@ -246,7 +226,6 @@ class CodeEachEpoch(labels.CodeMessage):
     """Noises the label anew for each of two passes over the data."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the codes of both passes."""
         first = super().draw(task, data, entropy)
         return {**first, "second": super().draw(task, data, entropy)[CODE]}
 
@@ -255,7 +234,6 @@ class PriorFromLabels(labels.LikelyCodeMessage):
     """Takes the label itself for likely: its prior is five times any other label's."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return codes drawn by priors that the labels themselves made."""
         places = np.arange(len(task.classes))
         priors = 1 + 4.0 * (data.labels[:, None] == places)
         return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
@@ -265,7 +243,6 @@ class BothRounds(labels.LikelyCodeMessage):
     """Asks the first round's clients again: each round is within epsilon, not both."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the code of the second round, and that of the first beside it."""
         first = labels.FIRST_ROUND.draw(replace(task, encoder="k_rr"), data, entropy)
         return {**super().draw(task, data, entropy), "first": first[CODE]}
 
@@ -274,6 +251,5 @@ class LabelInFeatures(labels.CodeMessage):
     """Noises the label, and leaves it among the features that are published."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return the codes, and the features: among them one that tells the label."""
         features = np.column_stack([data.coefficients, data.labels])
         return {**super().draw(task, data, entropy), "features": features}

@@ -4,8 +4,6 @@ Each is planted in the command's process, and in the audit's own: whoever edits 
 changes both.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Broken twins of releases: tables that tell, commands whose noise others know."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Callable, Mapping
@@ -44,7 +42,6 @@ class HalfWordEntropy:
     """Entropy that requests 32 bits instead of 64."""
 
     def words(self, n: int) -> Words:
-        """Return words whose lower half is 0."""
         upper = np.frombuffer(os.urandom(4 * n), dtype=np.uint32)
         return upper.astype(np.uint64) << np.uint64(32)
 
@@ -53,7 +50,6 @@ class FloatEntropy:
     """Entropy of floats: 53 bits from a generator of NumPy."""
 
     def words(self, n: int) -> Words:
-        """Return words whose last 11 bits are 0."""
         uniform = np.random.default_rng().random(n)
         return (uniform * 2.0**53).astype(np.uint64) << np.uint64(11)
 
@@ -65,7 +61,6 @@ class PooledEntropy:
         self._remaining: Words = np.empty(0, dtype=np.uint64)
 
     def words(self, n: int) -> Words:
-        """Return the next ``n`` words of the pool."""
         if self._remaining.size < n:
             self._remaining = SystemEntropy().words(n + (1 << 16))
         words, self._remaining = self._remaining[:n], self._remaining[n:]
@@ -79,7 +74,6 @@ class RepeatedEntropy:
     """Entropy that gives each client the words of the client before."""
 
     def words(self, n: int) -> Words:
-        """Return ``n`` words, every second one a repetition."""
         return np.repeat(SystemEntropy().words(-(-n // 2)), 2)[:n]
 
 
@@ -120,7 +114,6 @@ class TellingTable(TableTwin):
     """A table with a padding that counts labels."""
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
-        """Release with the padding."""
         outcome = super().leave(people, tape, world=world)
         padding = ["pad"] * int((people.labels > 0).sum())
         return replace(outcome, facts={**outcome.facts, "padding": padding})

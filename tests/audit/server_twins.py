@@ -1,7 +1,5 @@
 """Broken twins of servers' releases: sensitivities, bounds, noise, fields."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +25,6 @@ class CentringUnscaled(kernel.Kernel):
     """Centres by the own rate, with the noise of a public centre (paper 002, (8))."""
 
     def sensitivity(self, task: Task) -> float:
-        """Return the sensitivity of a centred sum with a fixed centre."""
         joint = math.sqrt(len(task.params["bandwidths"]))
         return self.unit(task) * joint + math.sqrt(self.length(task))
 
@@ -39,15 +36,12 @@ class FormMessage(ReleaseMessage):
         self.kind = kind
 
     def form(self, task: Any) -> Form:
-        """Return the message's own form."""
         return self.kind
 
     def noise(self, task: Any, n: int) -> GaussianNoise:
-        """Return the form's own noise."""
         return self.kind.noise(task, task.cost(n))
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return a release like the shipped one, but for its numbers."""
         refusing = super().draw(task, data, SystemEntropy())
         noise, stream = self.noise(task, len(data.z)), server_stream(entropy, task)
         return refusing | {"values": noise.add(self.sums(task, data), stream)[None]}
@@ -60,7 +54,6 @@ class FreshNoise(TableSubject):
     def answers(
         self, x: ClientData, points: FloatArray, releases: int, entropy: Entropy
     ) -> FloatArray:
-        """Return answers each of which has noise of its own."""
         releases_drawn = self.draw(x, releases * len(points), entropy)["values"]
         by_point = releases_drawn.astype(np.float64).reshape(len(points), releases, -1)
         pairs = zip(by_point, points[:, None], strict=True)
@@ -71,7 +64,6 @@ class ClassesWithoutSqrt2(cells.Cells):
     """Overlooks that a record that leaves one class arrives in another."""
 
     def sensitivity(self, task: Task) -> float:
-        """Return the norm of one record, without the factor sqrt 2."""
         return self.unit(task)
 
 
@@ -79,7 +71,6 @@ class BoundsFromRecords(cells.Cells):
     """Takes each feature's bounds from the table."""
 
     def sums(self, task: Task, cube: FloatArray, codes: Steps) -> Steps:
-        """Return the counts of records scaled by their own extremes."""
         least, most = cube.min(axis=0), cube.max(axis=0)
         scaled = (cube - least) / np.where(most > least, most - least, 1.0)
         return super().sums(task, scaled, codes)
@@ -89,7 +80,6 @@ class DeltaIgnored(moments.Moments):
     """Adds the noise of delta = n^-2 for every stated delta."""
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
-        """Return the noise of another delta."""
         return super().noise(task, replace(budget, delta=tables.RECORDS**-2))
 
 
@@ -97,7 +87,6 @@ class VisitedNoise(GaussianNoise):
     """Noise on nonzero counts only."""
 
     def add(self, steps: Steps, entropy: Entropy) -> Steps:
-        """Return the counts with noise, zeros unchanged."""
         return np.where(steps != 0, super().add(steps, entropy), 0)
 
 
@@ -105,7 +94,6 @@ class VisitedCellsOnly(cells.Cells):
     """Adds no noise to cells in which nobody is."""
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
-        """Return noise for visited cells."""
         return VisitedNoise(self.sensitivity(task), budget.epsilon, budget.delta)
 
 
@@ -121,7 +109,6 @@ class RateBeside(ReleaseMessage):
     payload = RatePayload
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return a release and the rate."""
         rate = np.array([np.mean(data.labels == 1)])
         return {"rate": rate, **super().draw(task, data, entropy)}
 
@@ -130,7 +117,6 @@ class BandwidthsFullBudget(kernel.Kernel):
     """Releases each of several bandwidths with the whole budget."""
 
     def sensitivity(self, task: Task) -> float:
-        """Return the sensitivity at a single bandwidth."""
         return self.unit(task) + math.sqrt(self.length(task))
 
 

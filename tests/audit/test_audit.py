@@ -1,7 +1,5 @@
 """What the audit's verdicts rest on: bounds, choices, comparisons; and its command."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +21,6 @@ from curvote.checks.loss_checks import binary_precision, lower_bound
 from curvote.checks.subject import ratio_text
 from curvote.cli.commands.audit import audit
 from curvote.mechanisms import exact, make
-from curvote.pipeline.config.project import Project
 from tests.noise import SEED
 
 KEYS = {"mechanism", "params", "claimed", "exact", "exact_ratio", "lower_bound"}
@@ -174,9 +171,7 @@ def test_the_command_ends_with_a_count(tmp_path: Path) -> None:
     assert "independence" in result.stdout
 
 
-def test_a_missed_twin_fails_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missed_twin_fails_the_command(tmp_path, monkeypatch):
     """An honest mechanism in the gallery is a twin that cannot be caught."""
     honest = twins.Twin(lambda epsilon: shipped("laplace", epsilon), 4000)
     monkeypatch.setattr(twins, "TWINS", {"no_noise": honest})
@@ -185,9 +180,7 @@ def test_a_missed_twin_fails_the_command(
     assert result.stdout.splitlines()[-1].endswith("0 broken caught, 1 missed")
 
 
-def test_a_violated_mechanism_fails_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_violated_mechanism_fails_the_command(tmp_path, monkeypatch):
     """And the table says which check found what."""
     monkeypatch.setattr(exact, "logistic_threshold", lambda *_, **__: 15 << 60)
     result = curvote_audit(tmp_path, "binary_rr", "--epsilon", "0.5")
@@ -205,9 +198,7 @@ def test_an_unknown_name_is_a_user_error(tmp_path: Path) -> None:
     assert set(choice.match_names([])) >= {"laplace", "mrma.vote", "broken.no_noise"}
 
 
-def test_a_pipeline_s_clients_are_audited_as_they_send(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_pipeline_s_clients_are_audited_as_they_send(project, tmp_path):
     """One row for each epsilon and message, kept for the report."""
     words = ("--pipeline", "tiny", "--project", str(project.root), "--json")
     result = curvote_audit(tmp_path / "out", *words)

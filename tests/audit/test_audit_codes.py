@@ -1,7 +1,5 @@
 """Messages that hold a code of several classes: few, and as many as letters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -25,9 +23,7 @@ every_code = pytest.mark.parametrize(("protocol", "asks"), SENT)
 @every_code
 @pytest.mark.parametrize("n_classes", [2, 5, 26])
 @pytest.mark.parametrize(("epsilon", "samples"), [(0.5, 0), (2.0, 600), (10.0, 0)])
-def test_codes_of_classes_pass(
-    protocol: str, asks: str, n_classes: int, epsilon: float, samples: int
-) -> None:
+def test_codes_of_classes_pass(protocol, asks, n_classes, epsilon, samples):
     """All checks; what a message loses is epsilon, whatever the number of classes."""
     task = examples.example_task(protocol, asks, epsilon, n_classes)
     (row,) = run(message_subject_of(task), samples=samples)
@@ -93,9 +89,7 @@ def test_classes_are_the_task_s(protocol: str, asks: str, study: bool) -> None:
         ("corner_of_wrong_length", "statistical", "norm"),
     ],
 )
-def test_a_class_is_told_for_the_reason_it_leaks(
-    name: str, check: str, reason: str
-) -> None:
+def test_a_class_is_told_for_the_reason_it_leaks(name, check, reason):
     """A budget that is spent twice; a length that is the class."""
     (row,) = run(gallery(BROKEN + name), samples=2000)
     assert reason in row.checks[check], row.checks

@@ -1,7 +1,5 @@
 """The audit of the commands themselves, of drawn epsilons and of more classes."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -59,7 +57,6 @@ class DeafCode(CodeMessage):
     """Draws codes from the public task, whatever words it is given."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return codes that the server knows beforehand."""
         return super().draw(task, data, SeededEntropy(int(task.digest(), 16)))
 
 
@@ -67,7 +64,6 @@ class DeafLabel(type(MRMA["report"])):  # type: ignore[misc]
     """Draws the numbers honestly, and the label from the public task."""
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
-        """Return reports of which the label's noise is known."""
         heard = super().draw(task, data, entropy)
         deaf = super().draw(task, data, SeededEntropy(int(task.digest(), 16)))
         return heard | {"label": deaf["label"]}
@@ -106,9 +102,7 @@ def test_half_the_noise_at_one_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch) 
     assert row.checks["exact"].startswith("violated: at 1.5")
 
 
-def test_a_sensitivity_for_two_classes_alone_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sensitivity_for_two_classes_alone_is_seen(monkeypatch):
     """By any audit: the number of classes that is drawn is more than two."""
     honest = Moments.sensitivity
     monkeypatch.setattr(

@@ -1,7 +1,5 @@
 """The audit's two errors: a broken promise is caught, a kept one is not accused."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 

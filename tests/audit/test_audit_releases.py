@@ -1,7 +1,5 @@
 """The audit of whole releases, and of what chance never shows: it sees what it must."""
 
-from __future__ import annotations
-
 import os
 import random
 import secrets
@@ -102,9 +100,7 @@ def test_tables_of_a_cohort_pass(name: str, runs: int) -> None:
         (lambda n, entropy: np.random.default_rng().permutation(n), "order"),
     ],
 )
-def test_an_order_that_somebody_may_know_is_seen(
-    monkeypatch: pytest.MonkeyPatch, planted, check
-) -> None:
+def test_an_order_that_somebody_may_know_is_seen(monkeypatch, planted, check):
     """In the stage itself, one line changed."""
     monkeypatch.setattr(stages, "random_permutation", planted)
     (row,) = run(small("table.mrma.report"), samples=1)
@@ -120,9 +116,7 @@ def test_an_order_that_somebody_may_know_is_seen(
         lambda self, n: np.frombuffer(os.urandom(8 * n), "u8") >> 32 << 32,
     ],
 )
-def test_words_from_elsewhere_or_of_fewer_bits_are_seen(
-    monkeypatch: pytest.MonkeyPatch, words
-) -> None:
+def test_words_from_elsewhere_or_of_fewer_bits_are_seen(monkeypatch, words):
     """Whatever they are made of: what left is not drawn from the system's words."""
     monkeypatch.setattr(SystemEntropy, "words", words)
     (row,) = run(small("table.mrma.report"), samples=0)

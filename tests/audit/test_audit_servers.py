@@ -3,8 +3,6 @@
 That the audit catches each twin stands in `test_audit_gallery`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -103,9 +101,7 @@ MIDDLE = (0.4, 0.4, 1)
         ("bounds_from_records", [LOW] + [MIDDLE] * 3, [HIGH] + [MIDDLE] * 3),
     ],
 )
-def test_two_neighbours_tell_more_than_the_twin_claims(
-    name: str, one: list[Any], other: list[Any]
-) -> None:
+def test_two_neighbours_tell_more_than_the_twin_claims(name, one, other):
     """By the textbook formula, at the noise that is really added."""
     subject = twin_of(name)
     first, second = (table(subject, *rows) for rows in (one, other))
@@ -183,9 +179,7 @@ def test_noise_that_servers_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
     assert "streams" in found
 
 
-def test_a_seed_that_depends_on_records_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_seed_that_depends_on_records_is_seen(monkeypatch):
     """Whoever knows the seed could tell records by the noise."""
     add = GaussianNoise.add
 
@@ -206,9 +200,7 @@ def test_half_the_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"law", "interior"} <= found
 
 
-def test_a_release_that_is_noised_in_another_way_than_declared_is_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_release_that_is_noised_in_another_way_than_declared_is_seen(monkeypatch):
     """A server's own call is held against the declared noise, word for word."""
     draw = ReleaseMessage.draw
 
@@ -259,9 +251,7 @@ def test_of_a_pipeline_each_server_s_release_is_a_subject() -> None:
     assert SENT.max_privacy_loss(tasks["printed"]) > 8.5
 
 
-def test_a_pipeline_s_tasks_are_those_of_the_system(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pipeline_s_tasks_are_those_of_the_system(monkeypatch):
     """One for each server; the loss of the worst is what is shown for a level."""
     level = Level(2.0, 1e-3)
     tasks = [tables.example_task(name, level) for name in ("cells", "moments", "cells")]

@@ -1,7 +1,5 @@
 """The audit of releases of many shards: no place tells in which one a client stood."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +35,6 @@ class Staying:
         self.called = -1
 
     def __call__(self, n: int, count: int, entropy: Entropy) -> Any:
-        """Return the buckets of ``n`` rows; words are taken, but not heeded."""
         entropy.words(n)
         self.called = (self.called + 1) % count
         return np.full(n, self.called)
@@ -61,9 +58,7 @@ def test_no_place_tells_a_shard_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("broken", [Staying(), halves])
-def test_an_order_without_buckets_is_seen(
-    monkeypatch: pytest.MonkeyPatch, broken: Any
-) -> None:
+def test_an_order_without_buckets_is_seen(monkeypatch, broken):
     """Each bucket is put in a random order, and still the place tells something."""
     monkeypatch.setattr(stages, "random_buckets", broken)
     found = check_order(report((1500,)), SEED)

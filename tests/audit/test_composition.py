@@ -1,7 +1,5 @@
 """Budgets add up: sequential, parallel, zero-concentrated, and by privacy losses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

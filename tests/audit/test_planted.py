@@ -4,8 +4,6 @@ Their list (planted.toml) was written before any was searched. Seven were seen a
 `again`, `words` and the browser's complete message were mended for the other three.
 """
 
-from __future__ import annotations
-
 import tomllib
 from contextlib import closing
 from dataclasses import replace
@@ -80,9 +78,7 @@ def found(check: str, what: str, bug: str | None = None) -> Any:
 
 @needs_node
 @pytest.mark.parametrize("name", PAGES)
-def test_a_bug_of_the_page_is_caught(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_of_the_page_is_caught(name, tmp_path, monkeypatch):
     """By the test of the page that is named for it."""
     file = tmp_path / "page.html"
     text = script.PAGE.read_text("utf-8")

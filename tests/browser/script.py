@@ -1,7 +1,5 @@
 """The browser client's script, run by node: its functions and nothing of the page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A server that asks for what the browser's client answers, and whom it invites."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any

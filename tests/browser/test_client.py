@@ -1,7 +1,5 @@
 """The browser's client is heard, and sees a curve as the reference does."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

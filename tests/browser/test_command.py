@@ -1,7 +1,5 @@
 """`curvote client page` writes the page, and nothing over what is there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

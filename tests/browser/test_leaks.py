@@ -1,7 +1,5 @@
 """What the browser's page could leak: requests, storage, lengths, numbers of words."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The browser client's samplers follow the laws of the Python ones, exactly."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 from typing import Any
@@ -42,9 +40,7 @@ class Planted(Recorded):
 
 
 @pytest.mark.parametrize("source", [Recorded, Planted])
-def test_the_same_words_give_the_same_noise(
-    tmp_path: Path, source: type[Recorded]
-) -> None:
+def test_the_same_words_give_the_same_noise(tmp_path, source):
     """Whatever the epsilon and the values, and where 64 bits decide nothing, too."""
     rng, given = np.random.default_rng(4), []
     for seed, epsilon in enumerate(np.exp(rng.uniform(-13, 21, 60)).tolist()):
@@ -123,9 +119,7 @@ class VoteDrawn(_Drawn, BinaryRR):
 
 @pytest.mark.parametrize("kind", [LaplaceDrawn, VoteDrawn])
 @pytest.mark.parametrize("scale", DRAWS)
-def test_the_audit_holds_the_sampler_to_its_law(
-    tmp_path: Path, kind: type[_Drawn], scale: float
-) -> None:
+def test_the_audit_holds_the_sampler_to_its_law(tmp_path, kind, scale):
     """100,000 draws pass at the claimed scale; 10,000 fail at 0.7 and 1.3 times it."""
     mechanism = kind(epsilon=10 / 6)
     mechanism.folder, mechanism.scale = tmp_path, scale

@@ -1,7 +1,5 @@
 """The page as a person meets it, in headless Chromium, and what it cannot do there."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import shutil
@@ -138,9 +136,7 @@ def test_noise_is_drawn_once(page: Page, tmp_path: Path) -> None:
     assert page.value(TEXT.format("numbers")) == numbers
 
 
-def test_an_invitation_is_answered_once_in_a_browser(
-    page: Page, tmp_path: Path
-) -> None:
+def test_an_invitation_is_answered_once_in_a_browser(page, tmp_path):
     """Loaded anew, or open in two windows: the same one is refused, another is not.
 
     Where the browser keeps nothing the page says before that it stops nobody.
@@ -238,9 +234,7 @@ def test_its_rules_forbid_every_way_to_send(opened: Page, ruled: bool) -> None:
         (("{", "{{"), "no JSON"),
     ],
 )
-def test_what_is_refused_is_said(
-    page: Page, tmp_path: Path, change: tuple[str, str], why: str
-) -> None:
+def test_what_is_refused_is_said(page, tmp_path, change, why):
     """In words, with nothing to consent to, and right again with the right file."""
     task, invitation, curve = Server(tmp_path, TASKS["report"], 1).files()
     good = invitation.read_text("utf-8")

@@ -1,7 +1,5 @@
 """What the browser's client cannot answer, it refuses: before any record is there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -143,9 +141,7 @@ def test_a_document_in_another_form_is_refused(tmp_path: Path) -> None:
         ({"record": "p"}, "nothing else"),
     ],
 )
-def test_an_invitation_to_something_else_is_refused(
-    tmp_path: Path, change: dict[str, Any], why: str
-) -> None:
+def test_an_invitation_to_something_else_is_refused(tmp_path, change, why):
     """Another round, another server, another form: nothing is drawn for it."""
     server = Server(tmp_path, TASKS["report"], 1)
     given = [server.line, server.invitations[0].to_json() | change]

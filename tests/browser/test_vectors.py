@@ -1,7 +1,5 @@
 """The published vectors hold, here and in the browser's client (docs/envelope.md)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -81,9 +79,7 @@ def test_the_published_integers_are_those_of_the_samplers() -> None:
 
 @needs_node
 @pytest.mark.parametrize("asks", ["report", "vote"])
-def test_the_browsers_client_makes_the_published_envelope(
-    tmp_path: Path, asks: str
-) -> None:
+def test_the_browsers_client_makes_the_published_envelope(tmp_path, asks):
     """The same bytes from the same words; z as close as 1e-12."""
     vector = VECTORS[asks]
     told = run(tmp_path, ALL, {"vector": vector})

@@ -1,13 +1,13 @@
 """What tests of a client's side share: its folder, its entropy, another server."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from curvote.base.entropy import SystemEntropy
+from curvote.ledger.book import Ledger
 from curvote.wire.signing import ServerKey
 from tests.invited import Home
 from tests.releasing import Client
@@ -43,3 +43,10 @@ def other(tmp_path: Path) -> ServerKey:
 def client(tmp_path: Path) -> Client:
     """Return whoever has released nothing yet."""
     return Client(tmp_path)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """Return a fresh ledger."""
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened

@@ -1,7 +1,5 @@
 """`curvote client answer` does what the task's own command does, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -117,9 +115,7 @@ def test_answer_is_the_command_that_the_task_calls_for(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", ["answer", "report", "vote", "label", "release"])
-def test_a_task_takes_nothing_that_was_given_for_another(
-    home: Home, kind: str, command: str, drawn: list[int]
-) -> None:
+def test_a_task_takes_nothing_that_was_given_for_another(home, kind, command, drawn):
     """Whatever a server signs: of another kind it is refused, and no file is read.
 
     None of the files is there: whoever looked for one would say so.
@@ -159,9 +155,7 @@ def test_a_task_takes_nothing_that_was_given_for_another(
         (GIVEN["registry"] | {"send": "https://x.example"}, "one envelope"),
     ],
 )
-def test_what_goes_with_nothing_is_refused_before_the_task_is_read(
-    home: Home, given: dict[str, str], reason: str
-) -> None:
+def test_what_goes_with_nothing_is_refused_before_the_task_is_read(home, given, reason):
     """More or less than a kind of task takes: the task does not choose among it."""
     (home.root / "task.json").unlink()
     assert reason in refused("answer", *words(given))

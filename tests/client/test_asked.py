@@ -1,7 +1,5 @@
 """What a person is told and asked before anything is drawn."""
 
-from __future__ import annotations
-
 import math
 import os
 import pty

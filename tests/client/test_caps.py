@@ -1,7 +1,5 @@
 """A client's own caps: set once, raised by a command, and numbers that are numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -21,9 +19,7 @@ NUMBERS = ["1" + "0" * 400, "1e400", "-1e400", "NaN", "Infinity", "true", '"1"',
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("key", ["epsilon", "params", "number"])
-def test_a_number_that_is_none_is_a_user_error(
-    home: Home, number: str, key: str
-) -> None:
+def test_a_number_that_is_none_is_a_user_error(home, number, key):
     """In a task whose signature is good: exit 2 and no traceback."""
     asked = REPORTS.to_json()
     value = "@" if key != "params" else {"delta": "@"}

@@ -1,7 +1,5 @@
 """The client's side: what it releases, what that costs, what it refuses to release."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -31,9 +29,7 @@ class NoEntropy:
 
 
 @given(epsilon=st.floats(0.05, 20), d=st.integers(1, 30), share=shares)
-def test_the_parts_of_a_report_never_add_up_to_more_than_its_budget(
-    epsilon: float, d: int, share: float | str
-) -> None:
+def test_the_parts_of_a_report_never_add_up_to_more_than_its_budget(epsilon, d, share):
     """The exact losses of label and coordinates, from the integers that are used."""
     reporter = Reporter.build(d, epsilon, "laplace", share)
     loss = reporter.label.worst_log_ratio() + reporter.features.worst_log_ratio()
@@ -136,9 +132,7 @@ def test_a_task_survives_json_and_any_change_changes_its_digest() -> None:
 
 
 @given(epsilon=st.floats(1e-3, 50), n=st.integers(1, 200), share=st.floats(0.01, 0.99))
-def test_parts_of_a_budget_never_exceed_it(
-    epsilon: float, n: int, share: float
-) -> None:
+def test_parts_of_a_budget_never_exceed_it(epsilon, n, share):
     """In exact arithmetic, not only after rounding."""
     budget = Budget(epsilon)
     assert Fraction(budget.each(n).epsilon) * n <= Fraction(epsilon)

@@ -1,7 +1,5 @@
 """`curvote client` and `curvote intake`: from a curve to a counted message."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -23,14 +21,11 @@ from curvote.messages.message import parse_message
 from curvote.pipeline.config.project import Project
 from curvote.wire import envelope
 from curvote.wire.envelope import issue_invitations, seal_message
-from curvote.wire.task import Task
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload, quiet
 
 
-def test_a_report_and_a_vote_travel_from_client_to_server(
-    home: Home, project: Project
-) -> None:
+def test_a_report_and_a_vote_travel_from_client_to_server(home, project):
     """Without a project on the client's side; the intake accepts what it released."""
     for command, task in (("report", REPORTS), ("vote", VOTES)):
         invitation = home.invite(task)
@@ -84,9 +79,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("task", [REPORTS, VOTES, replace(REPORTS, epsilon=3.0)])
-def test_records_differ_in_the_noised_payload_only(
-    home: Home, task: Task, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_records_differ_in_the_noised_payload_only(home, task, monkeypatch, tmp_path):
     """Exit code, words, names, lengths, ledger: the same for every record in form."""
     home.invite(task)
     seen = set()
@@ -155,9 +148,7 @@ def test_a_curve_file_that_is_wrong_says_how(home: Home, text: str, words: str) 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1)])
 @pytest.mark.parametrize("kind", ["csv", "csv with header", "parquet"])
-def test_a_curve_is_one_row_or_one_column(
-    home: Home, shape: tuple[int, int], kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_curve_is_one_row_or_one_column(home, shape, kind, monkeypatch):
     """In CSV, with a header or not, or Parquet: the same numbers."""
     seen: list[np.ndarray] = []
     monkeypatch.setattr(
@@ -199,9 +190,7 @@ def test_the_wrong_question_label_task_or_invitation_is_refused(home: Home) -> N
 
 
 @pytest.mark.parametrize("option", ["--cap", "--client"])
-def test_an_option_of_an_earlier_curvote_says_what_it_became(
-    home: Home, option: str
-) -> None:
+def test_an_option_of_an_earlier_curvote_says_what_it_became(home, option):
     """Caps and names are set once, by a command of their own."""
     assert "curvote client init" in home.refusal("report", option, "1")
     assert "curvote client init" in home.refusal("report", f"{option}=1")
@@ -220,9 +209,7 @@ def show(project: Project) -> Any:
     return printed(CliRunner().invoke(cli_intake.app, words))
 
 
-def test_the_inbox_is_emptied_and_what_is_refused_is_kept_with_its_reason(
-    project: Project,
-) -> None:
+def test_the_inbox_is_emptied_and_what_is_refused_is_kept_with_its_reason(project):
     """Files of one envelope or one a line; of a copy nothing is kept."""
     invitations = issue_invitations(REPORTS, 4)
     sealed = [

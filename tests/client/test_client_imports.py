@@ -1,7 +1,5 @@
 """What a client's process holds: no table library, no statistics, no orchestrator."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

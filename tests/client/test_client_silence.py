@@ -5,8 +5,6 @@ same as an owner's, so that exit code, both streams, folder and ledger are those
 the product.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -89,9 +87,7 @@ def _entries(path: Path) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("n", [2, pytest.param(len(RECORDS), marks=pytest.mark.faults)])
 @pytest.mark.parametrize("name", ["mrma-report-0", "direct_two-refinement-7"])
-def test_the_command_shows_the_same_for_every_record(
-    tmp_path: Path, name: str, n: int
-) -> None:
+def test_the_command_shows_the_same_for_every_record(tmp_path, name, n):
     """One envelope each, no warning, the same words; only the noise differs."""
     task = tasks()[name]
     invitation = invited(task, 1)
@@ -113,9 +109,7 @@ def test_the_command_shows_the_same_for_every_record(
         ),
     ],
 )
-def test_the_command_refuses_a_bad_task_before_the_record(
-    tmp_path: Path, kind: str
-) -> None:
+def test_the_command_refuses_a_bad_task_before_the_record(tmp_path, kind):
     """Exit 2, one sentence, no ledger: although the record's file is nonsense."""
     task = tasks()["mrma-report-0"]
     bent = document(task)

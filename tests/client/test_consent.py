@@ -1,7 +1,5 @@
 """What a client agrees to: its own caps, one server, and a line that it has read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +33,7 @@ def delta_of(delta: float, epsilon: float = 1.0) -> Task:
 @pytest.mark.parametrize(
     "task", [replace(REPORTS, epsilon=50.0), delta_of(0.5, 50.0), delta_of(0.5)]
 )
-def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
-    home: Home, drawn: list[int], task: Task
-) -> None:
+def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(home, drawn, task):
     """Exit 2; no word of entropy, no entry, no file: whatever the task calls a cap."""
     home.invite(task)
     said = home.refusal("report")
@@ -49,9 +45,7 @@ def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
     assert (home.entries(), envelopes()) == ([], set())
 
 
-def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(
-    home: Home,
-) -> None:
+def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(home):
     """Who, what, to whom, for how much, and what is left; the house's cap aloud."""
     done = home.client("report")
     assert done.exit_code == 0
@@ -76,9 +70,7 @@ def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(
 
 
 @pytest.mark.parametrize("epsilon", [1e9, 1e13, 1.0000001, 1e308])
-def test_after_an_honest_release_a_huge_task_is_refused(
-    home: Home, drawn: list[int], epsilon: float
-) -> None:
+def test_after_an_honest_release_a_huge_task_is_refused(home, drawn, epsilon):
     """A cap of the task's own, or an allowance that grows with it, let it pass.
 
     The cap alone would refuse it, however a task is judged.
@@ -97,9 +89,7 @@ def test_after_an_honest_release_a_huge_task_is_refused(
 
 @pytest.mark.parametrize("cap_delta", ["0", "1e-5", "0.9999999"])
 @pytest.mark.parametrize("delta", [0.999999, 0.5, 1.01e-4])
-def test_hardly_any_noise_is_not_called_epsilon_one(
-    home: Home, drawn: list[int], cap_delta: str, delta: float
-) -> None:
+def test_hardly_any_noise_is_not_called_epsilon_one(home, drawn, cap_delta, delta):
     """Delta above 1e-4 is refused even where the cap on delta is larger."""
     run("init", "--cap", "1", "--cap-delta", cap_delta)
     home.invite(delta_of(delta))
@@ -122,9 +112,7 @@ def test_delta_is_held_to_the_clients_cap_and_always_said(home: Home) -> None:
     assert "room" in home.refusal("report")
 
 
-def test_the_house_default_never_changes_by_itself(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_house_default_never_changes_by_itself(home, monkeypatch):
     """It stands in the ledger from the first release on, not from a refused one."""
     home.invite(replace(REPORTS, epsilon=50.0))
     home.refusal("report")
@@ -138,9 +126,7 @@ def test_the_house_default_never_changes_by_itself(
     assert "your cap is epsilon 2" in home.refusal("report")
 
 
-def test_the_first_server_is_pinned_and_another_refused(
-    home: Home, other: ServerKey, drawn: list[int]
-) -> None:
+def test_the_first_server_is_pinned_and_another_refused(home, other, drawn):
     """Whoever replaces task and invitation on the way is not the server."""
     home.client("report")
     drawn.clear()
@@ -155,9 +141,7 @@ def test_the_first_server_is_pinned_and_another_refused(
     assert home.client("vote").exit_code == 0
 
 
-def test_a_server_is_pinned_before_the_first_task(
-    home: Home, other: ServerKey, drawn: list[int]
-) -> None:
+def test_a_server_is_pinned_before_the_first_task(home, other, drawn):
     """With its fingerprint from elsewhere, not even the first task can be another's."""
     run("init", "--server", home.server.fingerprint)
     home.invite(REPORTS, other)
@@ -205,9 +189,7 @@ def test_the_task_is_judged_before_the_record_is_read(home: Home) -> None:
 
 
 @pytest.mark.parametrize("agreed", [("yes", "no"), ("yes,no",)])
-def test_classes_that_were_agreed_to_hide_the_label(
-    home: Home, drawn: list[int], agreed: tuple[str, ...]
-) -> None:
+def test_classes_that_were_agreed_to_hide_the_label(home, drawn, agreed):
     """A list with other words is refused by everybody, not by one class alone."""
     agreed = ("--classes", *agreed)
     home.invite(replace(REPORTS, classes=("certainly", "no")))
@@ -224,9 +206,7 @@ def test_classes_that_were_agreed_to_hide_the_label(
 
 
 @pytest.mark.parametrize("agreed", [("-1", "0", "1"), ("1,-1,0",), ("0,1", "-1")])
-def test_several_classes_are_agreed_to_as_two_are(
-    home: Home, agreed: tuple[str, ...]
-) -> None:
+def test_several_classes_are_agreed_to_as_two_are(home, agreed):
     """Whatever their order, and also where one of them begins like an option."""
     asked = replace(REPORTS, protocol="majority", classes=("-1", "0", "1"))
     home.invite(replace(asked, mechanism="k_rr"))
@@ -244,9 +224,7 @@ def test_a_server_writes_no_line_of_consent(home: Home) -> None:
     assert len(shown) < 400
 
 
-def test_the_library_refuses_delta_as_the_command_does(
-    home: Home, tmp_path: Path
-) -> None:
+def test_the_library_refuses_delta_as_the_command_does(home, tmp_path):
     """Whoever calls the outbox without a command line gets the same rule."""
     with (
         open_books(tmp_path / "ledger", tmp_path / "register") as opened,

@@ -1,7 +1,5 @@
 """The owner's form: a task is held against it alone, whatever stands in the table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -85,9 +83,7 @@ def tasks() -> list[Any]:
     return found
 
 
-def test_what_becomes_of_a_task_depends_on_the_statement_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_becomes_of_a_task_depends_on_the_statement_alone(tmp_path, monkeypatch):
     """10,000 tasks against 20 tables: a refusal tells nothing of what stands there."""
     read = {path: table_file.read_cells(path) for path in tables(tmp_path)}
     monkeypatch.setattr("curvote.base.table_file.read_cells", lambda path: read[path])
@@ -130,15 +126,7 @@ def test_codes_are_places_among_the_classes_of_the_task(tmp_path: Path) -> None:
     assert found.notes[0] == "age: 1 of 2 values lie outside 20 to 90 and are clipped"
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    """Return an empty ledger."""
-    return Ledger(tmp_path / "ledger.sqlite")
-
-
-def test_columns_are_added_and_nothing_else_changes_after_a_release(
-    ledger: Ledger,
-) -> None:
+def test_columns_are_added_and_nothing_else_changes_after_a_release(ledger):
     """Before the first release a form may be mended."""
     forms.store_form(ledger, STATED.model_copy(update={"label": "disese"}))
     forms.store_form(ledger, STATED)
@@ -228,9 +216,7 @@ def test_another_id_column_is_no_second_budget(tmp_path: Path) -> None:
     assert "60 of 60 records are new to your ledger" in said
 
 
-def test_strangers_are_more_than_half_new_while_known_ones_are_gone(
-    ledger: Ledger,
-) -> None:
+def test_strangers_are_more_than_half_new_while_known_ones_are_gone(ledger):
     """A table that grows is none; a ledger that knows nobody asks nothing."""
     refuse_new_ids(ledger, ["a", "b"])
     open_account(ledger, AccountOptions())

@@ -1,7 +1,5 @@
 """The ledger: what is reserved counts, what is cancelled does not, caps are exact."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -24,13 +22,6 @@ from curvote.ledger.cohort import ClientIds
 FACTS: dict[str, str | int | float] = {"stage": "privatize", "number": 1, "share": 0.5}
 ENDLESS = Budget(1.7e308, 0.999)
 QUICK = settings(max_examples=25, deadline=None, derandomize=True)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    """Return a fresh ledger."""
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 @contextmanager
@@ -244,9 +235,7 @@ def test_a_number_and_its_text_are_one_client(ledger: Ledger) -> None:
         (["a", None], "whole numbers or text"),
     ],
 )
-def test_ids_that_name_nobody_are_refused(
-    ledger: Ledger, clients: ClientIds, said: str
-) -> None:
+def test_ids_that_name_nobody_are_refused(ledger, clients, said):
     """Before anything is written."""
     with pytest.raises(UserError, match=said):
         reserve(ledger, "r", clients)

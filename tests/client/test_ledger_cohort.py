@@ -1,7 +1,5 @@
 """Cohorts of any size and kind: one order, one digest, each id once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -69,9 +67,7 @@ def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch, batch: int) -> N
         Cohort(iter([np.arange(5), np.array(["4", "x"])]))
 
 
-def test_cohorts_without_room_are_refused_with_all_of_them_counted(
-    ledger: Ledger,
-) -> None:
+def test_cohorts_without_room_are_refused_with_all_of_them_counted(ledger):
     """Though the first batch tells already; nothing of it is written."""
     n = 5 * BATCH
     for i in range(10):
@@ -111,10 +107,3 @@ def test_a_large_cohort_is_counted_as_a_small_one(ledger: Ledger) -> None:
 def _spent(ledger: Ledger) -> tuple[ClientIds, np.ndarray]:
     spent = ledger.spent("p")
     return spent.clients, spent.epsilon
-
-
-@pytest.fixture
-def ledger(tmp_path: Any) -> Any:
-    """Return a fresh ledger."""
-    with Ledger(tmp_path / "ledger.sqlite") as opened:
-        yield opened

@@ -1,7 +1,5 @@
 """The ledger on damaged files and failing disks: closed rather than wrong."""
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3
@@ -16,7 +14,7 @@ import pytest
 from curvote.base import durable
 from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger
-from tests.damages import DAMAGES, Damage, content
+from tests.damages import DAMAGES, content
 from tests.ledgers import Says, filled, refusal, reserve, says
 
 
@@ -27,9 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("damage", "said"), DAMAGES)
-def test_what_is_no_ledger_is_refused_and_left_alone(
-    path: Path, damage: Damage, said: str
-) -> None:
+def test_what_is_no_ledger_is_refused_and_left_alone(path, damage, said):
     """Never a fresh ledger in its place: the message names the file and the way out."""
     damage(path)
     before = content(path)
@@ -39,9 +35,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(
     assert content(path) == before
 
 
-def test_creating_a_ledger_never_replaces_one(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_creating_a_ledger_never_replaces_one(path, monkeypatch):
     """One that another process made in the same moment is opened instead."""
     before = says(path)
     monkeypatch.setattr(os.path, "lexists", lambda _: False)
@@ -82,11 +76,19 @@ def test_altered_bytes_are_noticed_or_change_no_sum(path: Path) -> None:
         ("UPDATE releases SET epsilon = '0.2' WHERE number = 1", "kept of 200"),
         ("DELETE FROM clients WHERE number = 3", "name what is not there"),
         ("UPDATE clients SET population = 2 WHERE number = 3", "another population"),
+        # What the chain does not say: all later links would have to be made anew.
+        ("UPDATE releases SET facts = '{}' WHERE number = 1", "release r0"),
+        ("UPDATE releases SET reserved = '2020' WHERE number = 1", "release r0"),
+        ("UPDATE caps SET epsilon = '100'", "the cap of population 'p'"),
+        ("DELETE FROM caps", "the cap of population 'p'"),
+        ("INSERT INTO settings VALUES ('client', 'me')", "the settings"),
+        ("DELETE FROM chain WHERE number = 3", "chain of entries is broken: 1 of"),
+        ("UPDATE chain SET event = event || ' ' WHERE number = 2", "broken: 1 of"),
+        ("DELETE FROM chain", "chain of entries is broken"),
+        ("DELETE FROM chain WHERE number > 5", "release r"),
     ],
 )
-def test_problems_finds_what_was_changed_by_hand(
-    path: Path, statement: str, said: str
-) -> None:
+def test_problems_finds_what_was_changed_by_hand(path, statement, said):
     """Sound before; afterwards a line that says what is wrong."""
     assert says(path)[2] == []
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -141,9 +143,7 @@ class Failing:
         (sqlite3.SQLITE_CORRUPT, "damaged"),
     ],
 )
-def test_a_reservation_that_fails_anywhere_has_written_nothing(
-    path: Path, code: int, said: str
-) -> None:
+def test_a_reservation_that_fails_anywhere_has_written_nothing(path, code, said):
     """At every statement, the last one too; then the same call succeeds."""
     before, n = says(path), 0
     while message := refusal(partial(_with_failure, path, n, code)):
@@ -174,9 +174,7 @@ def test_a_full_or_read_only_disk_is_said_in_words(path: Path) -> None:
     assert says(path) == before
 
 
-def test_waiting_for_another_process_ends(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_for_another_process_ends(path, monkeypatch):
     """After the busy time: who is to be waited for, and nothing written."""
     monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
     with Ledger(path) as first, Ledger(path) as second:

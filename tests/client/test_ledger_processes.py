@@ -1,7 +1,5 @@
 """The ledger among processes: caps hold together, a kill leaves it sound."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

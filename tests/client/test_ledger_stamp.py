@@ -1,12 +1,9 @@
 """Opening a large ledger reads its pages only after a write."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -43,9 +40,7 @@ def path(tmp_path: Path, checks: list[Path]) -> Path:
     return made
 
 
-def test_pages_are_read_again_only_after_a_write(
-    path: Path, checks: list[Path]
-) -> None:
+def test_pages_are_read_again_only_after_a_write(path, checks):
     """Twenty openings read none; one reservation makes the next opening read all."""
     for _ in range(20):
         Ledger(path).close()
@@ -73,9 +68,7 @@ def _same_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize("alter", [_bytes, _same_time])
-def test_altered_bytes_are_noticed_though_it_was_checked(
-    path: Path, checks: list[Path], alter: Callable[[Path], None]
-) -> None:
+def test_altered_bytes_are_noticed_though_it_was_checked(path, checks, alter):
     """Whatever the date of the file says: its change of state has a time of its own."""
     time.sleep(0.02)  # a file system counts time in ticks
     alter(path)
@@ -85,9 +78,7 @@ def test_altered_bytes_are_noticed_though_it_was_checked(
 
 
 @pytest.mark.parametrize("said", ["", "[]", "{}", '{"checked": null}', "\xff"])
-def test_a_stamp_that_cannot_be_read_is_none(
-    path: Path, checks: list[Path], said: str
-) -> None:
+def test_a_stamp_that_cannot_be_read_is_none(path, checks, said):
     """The pages are checked, and a new one is written."""
     stamp = schema.stamp_path(path)
     stamp.write_text(said, encoding="latin-1")
@@ -98,9 +89,7 @@ def test_a_stamp_that_cannot_be_read_is_none(
 
 
 @pytest.mark.parametrize("days", [-1, schema.STAMP_DAYS + 1])
-def test_a_stamp_is_believed_for_a_week(
-    path: Path, checks: list[Path], days: int
-) -> None:
+def test_a_stamp_is_believed_for_a_week(path, checks, days):
     """Nor is one from the future, after a clock was set back."""
     stamp = schema.stamp_path(path)
     said = json.loads(stamp.read_text())
@@ -116,9 +105,7 @@ def test_a_small_ledger_has_none(tmp_path: Path) -> None:
     assert not schema.stamp_path(path).exists()
 
 
-def test_a_ledger_that_was_just_written_has_none_yet(
-    path: Path, checks: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_that_was_just_written_has_none_yet(path, checks, monkeypatch):
     """A write in the same moment as the check might leave the same times."""
     monkeypatch.setattr(schema, "_CLOCK_MARGIN", 60.0)
     with Ledger(path) as ledger:
@@ -151,9 +138,7 @@ def set_back(path: Path) -> None:
     db.close()
 
 
-def test_entries_are_added_up_once_until_somebody_else_writes(
-    path: Path, sums: list[int]
-) -> None:
+def test_entries_are_added_up_once_until_somebody_else_writes(path, sums):
     """By the first reservation; then by nobody, as long as one writes after another."""
     for name in ("a", "b"):
         with Ledger(path) as ledger:
@@ -170,9 +155,7 @@ def test_entries_are_added_up_once_until_somebody_else_writes(
 
 
 @pytest.mark.parametrize("when", ["before", "between", "within"])
-def test_totals_that_were_set_back_are_refused(
-    path: Path, sums: list[int], when: str
-) -> None:
+def test_totals_that_were_set_back_are_refused(path, sums, when):
     """Before a session, after one that added up, and in the middle of one."""
     with Ledger(path) as ledger:
         if when == "within":

@@ -1,7 +1,5 @@
 """What a restored ledger is told of: whoever it may concern has spent it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -20,9 +18,7 @@ def spent(ledger: RestoringLedger | Ledger) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_what_concerns_everybody_concerns_who_comes_by_a_restore(
-    tmp_path: Path, *, first: bool
-) -> None:
+def test_what_concerns_everybody_concerns_who_comes_by_a_restore(tmp_path, *, first):
     """In whatever order a ledger is told of the two releases, and also later."""
     path = tmp_path / "ledger.sqlite"
     with RestoringLedger(path) as copy:

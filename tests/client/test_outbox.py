@@ -1,7 +1,5 @@
 """A client's release: drawn once, published once, counted whatever happens."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

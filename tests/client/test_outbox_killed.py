@@ -1,7 +1,5 @@
 """A release that is killed at any step: settled by the next call, charged once."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -112,9 +110,7 @@ def test_a_release_about_many_is_settled_for_all_of_them(
         ((Ledger, "confirm", False), (Ledger, "confirm", True), "confirmed"),
     ],
 )
-def test_a_recovery_may_be_killed_as_well(
-    client: Client, first: Any, second: Any, settled: str
-) -> None:
+def test_a_recovery_may_be_killed_as_well(client, first, second, settled):
     """The third call finishes what the second could not."""
     for where, name, after in (first, second):
         with pytest.MonkeyPatch.context() as patch:
@@ -144,9 +140,7 @@ def test_nobody_knows_whether_it_left(client: Client) -> None:
     assert client.draws == 1
 
 
-def test_an_unfinished_release_is_settled_in_the_outbox_it_began_in(
-    client: Client, tmp_path: Path
-) -> None:
+def test_an_unfinished_release_is_settled_in_the_outbox_it_began_in(client, tmp_path):
     """Another outbox finds it, confirms it there, and draws nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Ledger, "confirm", killing(Ledger.confirm, after=False))

@@ -1,7 +1,5 @@
 """Messages of many records that are released together: each counts by itself."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -34,9 +32,7 @@ def _each(client: Client) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("where", "name", "after"), [step[:3] for step in STEPS])
-def test_releases_together_are_settled_one_by_one(
-    client: Client, where: Any, name: str, after: bool
-) -> None:
+def test_releases_together_are_settled_one_by_one(client, where, name, after):
     """Killed at the third call: each record is charged once, and sent once."""
     calls = count(1)
     whole = getattr(where, name)

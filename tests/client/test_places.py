@@ -1,7 +1,5 @@
 """One ledger, register and outbox for each user, wherever a command is given."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -58,9 +56,7 @@ def test_nobody_has_a_second_name(home: Home) -> None:
     assert run("init", "--name", "me").exit_code == 0
 
 
-def test_a_second_ledger_cannot_answer_the_same_invitation(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_second_ledger_cannot_answer_the_same_invitation(home, tmp_path):
     """Whatever --ledger says: a new one, an older copy, one of somebody else."""
     run("init")
     older = files(places.ledger_path())
@@ -79,9 +75,7 @@ def test_a_second_ledger_cannot_answer_the_same_invitation(
         assert list(tmp_path.glob("other/*.json")) == []
 
 
-def test_an_older_copy_is_recognised_wherever_it_stands(
-    home: Home, tmp_path: Path
-) -> None:
+def test_an_older_copy_is_recognised_wherever_it_stands(home, tmp_path):
     """For a new invitation, too: it would have the budget of before."""
     run("init", "--cap", "1")
     put(files(places.ledger_path()), tmp_path / "copies")
@@ -93,9 +87,7 @@ def test_an_older_copy_is_recognised_wherever_it_stands(
     assert "room" in home.refusal("vote", *copy)  # the newest may stand anywhere
 
 
-def test_two_people_of_one_user_answer_their_own_invitations(
-    home: Home, tmp_path: Path
-) -> None:
+def test_two_people_of_one_user_answer_their_own_invitations(home, tmp_path):
     """A second ledger is refused for an answered invitation only."""
     home.client("report")
     mine = Path("invitation.json").read_text()
@@ -125,9 +117,7 @@ def test_an_invitation_is_claimed_before_its_noise_is_drawn(tmp_path: Path) -> N
     assert people[1].state() is None
 
 
-def test_claims_that_meet_are_decided_by_the_register(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claims_that_meet_are_decided_by_the_register(tmp_path, monkeypatch):
     """Both have looked and found nothing; one of them is given its budget back."""
     (invitation,) = issue_invitations(REPORTS, 1)
     one, two = (Client(tmp_path / name) for name in ("one", "two"))
@@ -197,9 +187,7 @@ def test_an_older_or_a_lost_ledger_is_noticed(home: Home) -> None:
     assert "room" in home.refusal("vote")
 
 
-def test_a_lost_register_is_rebuilt_from_the_ledger_in_use(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_lost_register_is_rebuilt_from_the_ledger_in_use(home, tmp_path):
     """Also what a ledger knows that was used before there was a register."""
     home.client("report")
     for path in places.register_path().parent.glob("register.sqlite*"):
@@ -210,9 +198,7 @@ def test_a_lost_register_is_rebuilt_from_the_ledger_in_use(
 
 
 @pytest.mark.parametrize("damage", [b"", b"no register at all", b"SQLite format 3\0"])
-def test_without_a_sound_register_nothing_is_released(
-    home: Home, damage: bytes
-) -> None:
+def test_without_a_sound_register_nothing_is_released(home, damage):
     """It fails closed: what is no register is refused and left as it is."""
     home.client("report")
     for path in places.register_path().parent.glob("register.sqlite?*"):
@@ -241,9 +227,7 @@ def test_a_ledger_of_an_earlier_curvote_is_not_forgotten(home: Home) -> None:
 
 
 @pytest.mark.parametrize("names", [["Ann"], ["Ann", "Bob"]])
-def test_a_ledger_keeps_the_name_that_it_counts_for(
-    home: Home, names: list[str]
-) -> None:
+def test_a_ledger_keeps_the_name_that_it_counts_for(home, names):
     """An earlier curvote asked for it each time: ``me`` would have spent nothing."""
     with Ledger(places.ledger_path()) as old:
         old.set_cap(POPULATION, Budget(1.0))
@@ -258,9 +242,7 @@ def test_a_ledger_keeps_the_name_that_it_counts_for(
     assert "room" in home.refusal("report")
 
 
-def test_the_state_folder_is_the_users_own(
-    home: Home, state_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_folder_is_the_users_own(home, state_home, monkeypatch):
     """Mode 0700, below XDG_STATE_HOME or the home folder; files that nobody reads."""
     own = state_home / "curvote"
     own.mkdir(mode=0o755, parents=True)
@@ -276,9 +258,7 @@ def test_the_state_folder_is_the_users_own(
     assert places.ledger_path() == expected.resolve()
 
 
-def test_a_state_folder_that_cannot_be_made_is_a_user_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_folder_that_cannot_be_made_is_a_user_error(tmp_path, monkeypatch):
     """It names the folder and the variable."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))

@@ -1,13 +1,10 @@
 """Sending an envelope: again until it is accepted, and never drawn anew."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,9 +112,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         send_envelope(url, b"envelope", sleep=None)
 
 
-def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(tmp_path, monkeypatch):
     """First to nobody, then to its service, then again: one envelope, one message."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sending, "MAX_TRIES", 1)

@@ -1,7 +1,5 @@
 """Silence tells nothing: a task is judged alone, and no record changes what is seen."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -72,9 +70,7 @@ def test_ten_thousand_bent_tasks_show_nothing_of_twenty_records(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("leak", ["refusal", "length", "traceback"])
-def test_the_comparison_sees_a_client_that_tells(
-    leak: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_comparison_sees_a_client_that_tells(leak, tmp_path, monkeypatch):
     """Planted: one record is refused, or its message is longer, or it crashes."""
     real = Report.draw
 
@@ -137,9 +133,7 @@ def _of_each_protocol(part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("attack", THRESHOLDS)
-def test_a_threshold_in_a_tasks_constants_is_refused_for_every_record(
-    attack: str, tmp_path: Path
-) -> None:
+def test_a_threshold_in_a_tasks_constants_is_refused_for_every_record(attack, tmp_path):
     """Rising thresholds read any coefficient to 2 %: in every protocol."""
     part, change = THRESHOLDS[attack]
     names = _of_each_protocol(part)
@@ -189,9 +183,7 @@ def _extreme(name: str) -> Document:
         for i, name in enumerate([*tasks()][::5])
     ],
 )
-def test_the_largest_numbers_of_a_task_meet_every_record(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_largest_numbers_of_a_task_meet_every_record(name, tmp_path):
     """Inputs are finite, and all records show the same, without a warning."""
     home, bent = Home(tmp_path), _extreme(name)
     points = len(bent["encoding"]["matrix"][0])
@@ -226,9 +218,7 @@ def test_a_missing_value_stands_for_the_public_centre() -> None:
     assert np.array_equal(high.z, bound.z)
 
 
-def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(monkeypatch):
     """Whatever fails inside: the message of another record has the same form."""
     task = validate_task(document(tasks()["mrma-report-0"]))
     whole = answer_task(task, OwnerRecord(np.ones(12), 1), None, SeededEntropy(1))

@@ -1,7 +1,5 @@
 """`curvote init`: what it takes from a file, and what it never does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -39,9 +37,7 @@ def started(folder: Path, table: pd.DataFrame, name: str = "people.csv") -> str:
     return made.read_text(encoding="utf-8")
 
 
-def test_nothing_but_names_kinds_and_the_number_of_rows_is_taken(
-    tmp_path: Path,
-) -> None:
+def test_nothing_but_names_kinds_and_the_number_of_rows_is_taken(tmp_path):
     """Other values, ids, categories and classes give the same file, byte for byte."""
     one = started(tmp_path / "a", people())
     other = started(tmp_path / "b", people(scale=1e6, seed=3))
@@ -85,9 +81,7 @@ def test_a_word_among_numbers_makes_no_categories(tmp_path: Path) -> None:
     assert "age" in source["source"]["bounds"]
 
 
-def test_an_index_column_and_decimal_commas_are_seen_for_what_they_are(
-    tmp_path: Path,
-) -> None:
+def test_an_index_column_and_decimal_commas_are_seen_for_what_they_are(tmp_path):
     """As pandas writes its index, without a name; a comma makes no categories."""
     made = people().astype({"age": str}).assign(age="1,5")
     (tmp_path / "a").mkdir()
@@ -160,9 +154,7 @@ def test_four_columns_are_told_by_name_or_order(tmp_path: Path, name: str) -> No
         ("a,b\n1\n", "lines without 2 fields"),
     ],
 )
-def test_a_file_of_no_use_is_refused_and_nothing_written(
-    tmp_path: Path, content: str | bytes, said: str
-) -> None:
+def test_a_file_of_no_use_is_refused_and_nothing_written(tmp_path, content, said):
     """Before a folder or a file is made."""
     written = content if isinstance(content, bytes) else content.encode()
     (tmp_path / "x.csv").write_bytes(written)

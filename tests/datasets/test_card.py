@@ -1,7 +1,5 @@
 """The data card states facts and shares of a published data set, and draws no one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -150,9 +148,7 @@ def test_records_that_are_not_published_get_no_card(name: str) -> None:
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 7.5), (0.0, 300.0)])
 @pytest.mark.parametrize("whole", [True, False])
-def test_bins_meet_the_bounds_and_lose_no_value(
-    bounds: tuple[float, float], whole: bool
-) -> None:
+def test_bins_meet_the_bounds_and_lose_no_value(bounds, whole):
     """Each value counts once; what is outside counts beyond the bound, on its side."""
     lower, upper = bounds
     values = np.random.default_rng(3).normal((lower + upper) / 2, upper - lower, 500)
@@ -211,9 +207,7 @@ def test_no_single_curve_is_drawn(stated: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("stated", [vectors(), facts(bounds=BOUNDS)])
-def test_a_class_without_rows_is_no_fault(
-    stated: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_class_without_rows_is_no_fault(stated, tmp_path):
     """Some hospitals have hardly any healthy patient."""
     given = columns()
     given["label"][:] = 1

@@ -1,7 +1,5 @@
 """`curvote check`: the card of a user's file, against counts by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Damaged and changed copies of a raw file are refused, each with its reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The promises of every data set, over the registry and data/sources.toml."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

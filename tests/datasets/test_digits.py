@@ -1,7 +1,5 @@
 """The promises of the digit images: formats, labels, bounds, ids, refusals."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 from dataclasses import replace

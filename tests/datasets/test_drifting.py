@@ -1,7 +1,5 @@
 """The drifting curves: simulated ones in arrivals, until the slope turns."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Heart disease: which patients become clients, by which rule, from which spelling."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping
@@ -92,9 +90,7 @@ def test_numbers_are_spelled_in_many_ways(tmp_path: Path) -> None:
         ("all", [3001, 3002, 3003, 3004]),
     ],
 )
-def test_the_rule_says_which_gaps_a_row_may_have(
-    tmp_path: Path, rule: str, ids: list[int]
-) -> None:
+def test_the_rule_says_which_gaps_a_row_may_have(tmp_path, rule, ids):
     """Only restecg and the seven count; chol 0 and trestbps 0 are no gap to a rule."""
     lines = [line(ca="?"), line(restecg="?"), line(exang="?")]
     paths = write(tmp_path, va=[*lines, line(trestbps="0", chol="0")])
@@ -105,9 +101,7 @@ def test_the_rule_says_which_gaps_a_row_may_have(
     ("missing", "pressures"),
     [("centre", [128, 130]), ("drop", [128]), ("keep", [128, 0])],
 )
-def test_a_blood_pressure_of_0_is_missing(
-    tmp_path: Path, missing: str, pressures: list[float]
-) -> None:
+def test_a_blood_pressure_of_0_is_missing(tmp_path, missing, pressures):
     """The rule lets it pass, as the published counts do; then ``missing`` decides."""
     paths = write(tmp_path, va=[line(), line(trestbps="0")])
     assert load(paths, missing=missing)["curve"][:, 6].tolist() == pressures
@@ -151,9 +145,7 @@ def test_facts_and_clients_tell_the_same(tmp_path: Path) -> None:
         ("all", "keep", "drop", [303, 293, 117, 140]),
     ],
 )
-def test_every_hospital_is_a_server(
-    rule: str, duplicates: str, missing: str, sizes: list[int]
-) -> None:
+def test_every_hospital_is_a_server(rule, duplicates, missing, sizes):
     """Their sizes are published: known before any file is read."""
     said = {"rule": rule, "duplicates": duplicates, "missing": missing}
     source = {"name": "heart", **said, "hospitals": ["va", "switzerland", "cleveland"]}

@@ -1,7 +1,5 @@
 """Where image collections come from: absent, stood in for by a copy, or here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +11,7 @@ from tests.real_files import needs_mirror
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar-10", "cifar-100"])
-def test_an_absent_collection_says_how_it_may_come(
-    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_absent_collection_says_how_it_may_come(name, root, monkeypatch):
     """Sizes are known without it; each file is named, with the way to it."""
     monkeypatch.delenv(raw_files.MIRROR, raising=False)
     (root / "data" / "sources.toml").unlink()
@@ -28,9 +24,7 @@ def test_an_absent_collection_says_how_it_may_come(
         assert f"curvote data fetch {file}" in str(rows[file]["message"])
 
 
-def test_all_training_images_come_before_the_copy(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_training_images_come_before_the_copy(root, tmp_path, monkeypatch):
     """The copy stands in where the publisher's file is not; else that is taken."""
     (root / "data" / "sources.toml").unlink()
     monkeypatch.setenv(raw_files.MIRROR, str(tmp_path))

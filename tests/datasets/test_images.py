@@ -1,7 +1,5 @@
 """Image collections of several classes: places, parts and formats."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import replace
@@ -59,9 +57,7 @@ def put(module: ImageSet, folder: Path, **said: Any) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("module", TENS)
-def test_all_classes_stand_in_the_publishers_order(
-    tmp_path: Path, module: ImageSet
-) -> None:
+def test_all_classes_stand_in_the_publishers_order(tmp_path, module):
     """A label is the publisher's number; facts, lookup and counts agree."""
     said = {"classes": "all"}
     paths = put(module, tmp_path, **said)
@@ -83,9 +79,7 @@ def test_all_classes_stand_in_the_publishers_order(
 
 @pytest.mark.parametrize("module", TENS)
 @pytest.mark.parametrize("places", [[7, 3, 1], [9, 0]])
-def test_listed_classes_stand_in_the_order_of_the_list(
-    tmp_path: Path, module: ImageSet, places: list[int]
-) -> None:
+def test_listed_classes_stand_in_the_order_of_the_list(tmp_path, module, places):
     """Each record keeps its id and its pixels whatever else is chosen."""
     names = module.class_names
     listed: list[Any] = [names[place] for place in places]
@@ -105,9 +99,7 @@ def test_listed_classes_stand_in_the_order_of_the_list(
 
 
 @pytest.mark.parametrize("module", [MNIST, ZIP])
-def test_the_short_form_of_two_is_the_list_of_two(
-    tmp_path: Path, module: ImageSet
-) -> None:
+def test_the_short_form_of_two_is_the_list_of_two(tmp_path, module):
     """Negative first: same facts, same clients."""
     paths = put(module, tmp_path)
     short = module.Parameters(negative=1, positive=7)
@@ -183,9 +175,7 @@ def test_an_archive_as_published_passes(module: ImageSet) -> None:
 
 
 @pytest.mark.parametrize(("module", "changes", "message"), WRONG)
-def test_a_damaged_archive_is_refused(
-    module: ImageSet, changes: dict[str, bytes | None], message: str
-) -> None:
+def test_a_damaged_archive_is_refused(module, changes, message):
     """Names, files, lengths, labels and counts, with what was found."""
     with pytest.raises(UserError, match=message):
         published(module, **changes)
@@ -236,3 +226,26 @@ def test_classes_and_the_short_form_exclude_each_other(module: ImageSet) -> None
     """One way to say it."""
     with pytest.raises(ValidationError, match="give classes, or positive"):
         module.Parameters(classes="all", positive=5)
+
+
+@pytest.mark.parametrize("side", [1, 7, 14, 28])
+def test_a_value_is_the_mean_of_its_square(tmp_path, side):
+    """Row by row; as many as the source says, each named once."""
+    parameters = MNIST.Parameters(classes="all", side=side)
+    paths = put(MNIST, tmp_path)
+    curves = MNIST.clients(parameters, paths)["curve"][:N]
+    each, grid = 28 // side, PIXELS.reshape(N, 28, 28)
+    for row, column in [(0, 0), (side - 1, 0), (side // 2, side - 1)]:
+        rows, columns = slice(row * each, None), slice(column * each, None)
+        square = grid[:, rows, columns][:, :each, :each]
+        assert np.allclose(curves[:, row * side + column], square.mean(axis=(1, 2)))
+    assert curves.shape[1] == MNIST.width(parameters)
+    facts = MNIST.facts(parameters, paths)
+    assert len({feature["name"] for feature in facts["features"]}) == side**2
+
+
+def test_a_side_divides_that_of_the_publisher() -> None:
+    """Colours shrink plane by plane; another side is refused with the publisher's."""
+    assert CIFAR_10.width(CIFAR_10.Parameters(side=16)) == 3 * 256
+    with pytest.raises(UserError, match="5 does not divide 28"):
+        MNIST.width(MNIST.Parameters(side=5))

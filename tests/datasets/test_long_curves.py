@@ -1,7 +1,5 @@
 """The promises of a user's own curves: interpolation, gaps, blocks, refusals."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,7 @@ TABLE = long_file.frame()
 
 @pytest.mark.parametrize("name", ["long.parquet", "long.csv", "long.csv.gz"])
 @pytest.mark.parametrize("rows", [1, 7, curves.ROWS])
-def test_curves_are_those_of_a_loop_over_clients(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rows: int
-) -> None:
+def test_curves_are_those_of_a_loop_over_clients(tmp_path, monkeypatch, name, rows):
     """Whatever the format and the blocks: same clients, curves, labels, in order."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     expected = long_file.one_by_one(TABLE)
@@ -38,9 +34,7 @@ def test_curves_are_those_of_a_loop_over_clients(
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
-def test_pieces_have_at_most_so_many_clients(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
+def test_pieces_have_at_most_so_many_clients(tmp_path, monkeypatch, most):
     """Pieces follow each other and make the same table, however small they are."""
     path = write(TABLE, tmp_path)
     whole = read(path)
@@ -52,9 +46,7 @@ def test_pieces_have_at_most_so_many_clients(
         assert np.array_equal(np.concatenate([part[name] for part in parts]), column)
 
 
-def test_long_curves_make_small_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_curves_make_small_pieces(tmp_path, monkeypatch):
     """A piece of fine curves has fewer clients, so that memory stays bounded."""
     monkeypatch.setattr(curves, "_VALUES", 9 * 5)
     paths = {"path": write(TABLE, tmp_path)}
@@ -104,9 +96,7 @@ def test_neighbours_in_the_file_do_not_mix(tmp_path: Path) -> None:
         ([12], False),
     ],
 )
-def test_long_gaps_leave_a_client_out(
-    tmp_path: Path, hours: list[float], kept: bool
-) -> None:
+def test_long_gaps_leave_a_client_out(tmp_path, hours, kept):
     """Gaps and ends of exactly ``most`` pass; gaps beyond the grid do not count."""
     more = TABLE[TABLE["who"].isin(list(long_file.one_by_one(TABLE)))]
     one = pd.DataFrame({"who": 10**6, "hour": hours, "steps": 1.0, "group": "ill"})
@@ -142,9 +132,7 @@ def test_facts_count_who_was_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "zones", "stamps", "zoned", "nanoseconds"])
 @pytest.mark.parametrize(("unit", "hours"), [("h", 1.0), ("s", 3600.0)])
-def test_date_times_count_from_midnight(
-    tmp_path: Path, kind: str, unit: str, hours: float
-) -> None:
+def test_date_times_count_from_midnight(tmp_path, kind, unit, hours):
     """Each client's own first day, on its wall clock: any day, any zone."""
     inside = TABLE[TABLE["hour"] >= 0]
     offset = inside["who"] % 300 * 24.0 + inside["hour"].groupby(

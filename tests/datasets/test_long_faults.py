@@ -1,7 +1,5 @@
 """Wrong long files are refused with everything that is wrong, in one pass."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 
@@ -38,9 +36,7 @@ def problems(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("rows", [5, curves.ROWS])
-def test_everything_is_reported_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
+def test_everything_is_reported_at_once(tmp_path, monkeypatch, rows):
     """Each kind has its count and its rows, in whatever block they stand."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     last = len(TABLE)
@@ -75,9 +71,7 @@ def test_everything_is_reported_at_once(
 
 
 @pytest.mark.parametrize("rows", [7, 2**17])
-def test_at_most_ten_examples_are_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
+def test_at_most_ten_examples_are_shown(tmp_path, monkeypatch, rows):
     """The others are counted, also when the file is read a few rows at a time."""
     monkeypatch.setattr(table_file, "_ROWS", rows)
     (found,) = problems(write(long_file.frame().assign(steps="?"), tmp_path))
@@ -102,9 +96,7 @@ def test_missing_values_of_parquet_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 9, curves.ROWS])
-def test_an_id_that_comes_back_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
+def test_an_id_that_comes_back_is_refused(tmp_path, monkeypatch, rows):
     """A client's rows must follow each other; the message says what to do."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     moved = pd.concat([TABLE.iloc[1:], TABLE.iloc[:1]])
@@ -115,9 +107,7 @@ def test_an_id_that_comes_back_is_refused(
     assert found.endswith(f"line {len(TABLE) + 1}.")
 
 
-def test_a_file_sorted_by_time_is_refused_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_sorted_by_time_is_refused_early(tmp_path, monkeypatch):
     """Not at its end, when the ids of all rows would be in memory."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (100,))
     monkeypatch.setattr(table_file, "_ROWS", 100)
@@ -135,10 +125,8 @@ def test_a_file_sorted_by_time_is_refused_early(
     assert 300 < sum(seen) <= 1000 < len(many)
 
 
-@pytest.mark.parametrize("rows", [1, 2**17])
-def test_two_texts_with_one_number_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
+@pytest.mark.parametrize("rows", [7, 2**17])
+def test_two_texts_with_one_number_are_refused(tmp_path, monkeypatch, rows):
     """A digest that is shared is no identity, also between neighbours."""
     monkeypatch.setattr(table_file, "_ROWS", rows)
     monkeypatch.setattr(
@@ -162,9 +150,7 @@ def test_two_texts_with_one_number_are_refused(
         (b"\x1f\x8bjunk", "cannot be read as csv"),
     ],
 )
-def test_files_that_are_no_table_are_refused(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_files_that_are_no_table_are_refused(tmp_path, content, message):
     """The message names the file and the reason."""
     path = tmp_path / ("a.csv.gz" if content[:1] == b"\x1f" else "a.csv")
     path.write_bytes(content)
@@ -190,9 +176,7 @@ def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     ("column", "values"),
     [("who", 1.5), ("steps", pd.Timestamp("2024-01-01")), ("hour", [[1]])],
 )
-def test_columns_of_no_use_are_named(
-    tmp_path: Path, column: str, values: object
-) -> None:
+def test_columns_of_no_use_are_named(tmp_path, column, values):
     """An id of fractions, a value that is a date, a time that is a list."""
     table = long_file.frame().assign(**{column: pd.Series([values] * len(TABLE))})
     with pytest.raises(UserError, match=f"column '{column}'"):
@@ -212,9 +196,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "curves.xlsx")
 
 
-def test_the_file_is_never_all_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_never_all_in_memory(tmp_path, monkeypatch):
     """Eight times the rows need no more memory, but for the ids."""
     monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (2000,))
     monkeypatch.setattr(table_file, "_ROWS", 1000)

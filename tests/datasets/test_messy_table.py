@@ -1,7 +1,5 @@
 """A table as spreadsheets export it is read as it stands; its people all count."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -33,9 +31,7 @@ def stated(path: Path, **changes: object) -> table.Parameters:
     return table.Parameters.model_validate(source)
 
 
-def test_init_writes_how_the_file_is_written(
-    messy: tuple[Path, dict[str, int]],
-) -> None:
+def test_init_writes_how_the_file_is_written(messy):
     """Separator, comma, letters, marks and id; codes and dates are no features."""
     given = stated(messy[0])
     form = (given.separator, given.decimal, given.encoding, given.missing_values)
@@ -44,9 +40,7 @@ def test_init_writes_how_the_file_is_written(
     assert given.features == ("Geschlecht", "Größe", "Dosis")
 
 
-def test_everybody_counts_in_the_shares_of_the_file(
-    messy: tuple[Path, dict[str, int]],
-) -> None:
+def test_everybody_counts_in_the_shares_of_the_file(messy):
     """Equal rows of other ids are other people, and the card says so."""
     path, counts = messy
     card = table.examined(stated(path), {"path": path})
@@ -78,9 +72,7 @@ def test_a_number_of_one_feature_and_an_id_keeps_everybody(tmp_path: Path) -> No
     )
 
 
-def test_culprits_come_before_what_all_rows_share(
-    messy: tuple[Path, dict[str, int]],
-) -> None:
+def test_culprits_come_before_what_all_rows_share(messy):
     """Few words among a thousand decimal commas, each with its line in the file."""
     path, _ = messy
     lines = path.read_bytes().decode("cp1252").replace("\r\n", "\n").split("\n")
@@ -93,9 +85,7 @@ def test_culprits_come_before_what_all_rows_share(
     assert 'write decimal: ","' in said
 
 
-def test_dates_count_in_days_between_bounds_that_are_dates(
-    messy: tuple[Path, dict[str, int]],
-) -> None:
+def test_dates_count_in_days_between_bounds_that_are_dates(messy):
     """A date is a number where the source says how it is written."""
     path, _ = messy
     given = stated(
@@ -138,9 +128,7 @@ def test_curves_with_commas_and_days_first(tmp_path: Path) -> None:
         ({"a": [1.5, 2.5, 9.5], "b": [5, 5, 6], "y": ["n", "n", "j"]}, None),
     ],
 )
-def test_a_column_that_names_its_rows_is_proposed_as_id(
-    tmp_path: Path, columns: dict[str, list[object]], own: str | None
-) -> None:
+def test_a_column_that_names_its_rows_is_proposed_as_id(tmp_path, columns, own):
     """By its content: codes, counted numbers and texts that stand there once."""
     path = tmp_path / "t.csv"
     rows = zip(*columns.values(), strict=True)

@@ -1,11 +1,8 @@
 """NHANES 2003-2006: who becomes a client, the labels, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -47,13 +44,7 @@ def _write(folder: Path, people: list[str]) -> dict[str, Path]:
         ({"sex": "both"}, [1, 2, 5, 6], [1, 0, 1, 0], {"HDL": 2, "activity": 2}),
     ],
 )
-def test_each_sex_has_its_threshold(
-    tmp_path: Path,
-    given: dict[str, Any],
-    ids: list[int],
-    labels: list[int],
-    dropped: dict[str, int],
-) -> None:
+def test_each_sex_has_its_threshold(tmp_path, given, ids, labels, dropped):
     """From 50 mg/dL (women) or 40 (men) HDL is healthy; the incomplete are counted."""
     paths = _write(tmp_path, PEOPLE)
     columns = nhanes_2003.clients(Parameters(**given), paths)
@@ -89,9 +80,7 @@ def test_a_curve_is_the_twelve_bins(tmp_path: Path) -> None:
         ([PEOPLE[0] + ",1"], "line 2 has 26"),
     ],
 )
-def test_wrong_tables_are_refused(
-    tmp_path: Path, people: list[str], message: str
-) -> None:
+def test_wrong_tables_are_refused(tmp_path, people, message):
     """The message names the line and the column."""
     with pytest.raises(UserError, match=message):
         nhanes_2003.clients(Parameters(), _write(tmp_path, people))

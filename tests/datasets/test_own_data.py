@@ -1,7 +1,5 @@
 """A user's own files: what is counted in them is their owner's to know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

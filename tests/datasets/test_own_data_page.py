@@ -1,7 +1,5 @@
 """docs/own-data.md, as a newcomer follows it in an empty folder."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -109,9 +107,7 @@ def run_plainly(
 
 
 @pytest.mark.parametrize(("title", "project"), [("A table", "."), ("Curves", "curves")])
-def test_each_command_works_as_it_stands(
-    title: str, project: str, say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_command_works_as_it_stands(title, project, say, tmp_path, monkeypatch):
     """From an empty folder to a page, with what the page states and no more.
 
     The table's run is a process with a new server; that of curves goes without.

@@ -1,7 +1,5 @@
 """The phonemes: which rows become clients, and what may be asked for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -32,58 +30,40 @@ def test_phonemes_become_a_table_of_clients(root: Path) -> None:
     assert "4 speakers have up to 2 of these curves" in table.notes[0]
 
 
-def test_facts_and_clients_tell_the_same(root: Path) -> None:
-    """Facts are JSON; the columns have one row a client and no raw speaker name."""
-    path = put(root, TEXT)
-    chosen = phonemes.Parameters(positive="aa", negative="dcl", groups="speaker")
-    paths = {"phonemes": path}
-    facts = json.loads(json.dumps(phonemes.facts(chosen, paths)))
-    columns = phonemes.clients(chosen, paths)
-    assert facts["rows"] == len(columns["curve"]) == 8
-    assert facts["counts"] == {"dcl": 4, "aa": 4}
-    assert facts["simulated"] is False
-    # The publisher's row names: one person has one id, whatever phonemes are chosen.
-    assert columns["client_id"].tolist() == [1, 3, 6, 8, 11, 13, 16, 18]
-    assert set(columns) == {"client_id", "label", "group", "curve"}
+ALL = ["aa", "ao", "dcl", "iy", "sh"]
 
 
-def test_one_phoneme_against_all_others(root: Path) -> None:
-    """All five phonemes are clients then."""
-    path = put(root, TEXT)
-    chosen = phonemes.Parameters(positive="aa", negative="rest")
-    columns = phonemes.clients(chosen, {"phonemes": path})
-    facts = phonemes.facts(chosen, {"phonemes": path})
-    assert facts["counts"] == {"rest": 16, "aa": 4}
-    assert columns["label"].sum() == 4
-    assert len(columns["curve"]) == 20
-    assert phonemes.size(chosen) == 4509
+@pytest.mark.parametrize(
+    ("said", "names", "size"),
+    [
+        ({"classes": ["sh", "aa", "iy"]}, ["sh", "aa", "iy"], 2730),
+        ({"classes": ALL}, ALL, 4509),
+        ({"classes": "all"}, ALL, 4509),
+        ({"positive": "aa", "negative": "dcl"}, ["dcl", "aa"], 1452),
+        ({"positive": "aa", "negative": "rest"}, ["rest", "aa"], 4509),
+    ],
+)
+def test_a_label_is_the_place_in_the_list(root, said, names, size):
+    """Two phonemes or more in any order; facts are JSON and tell the same as clients.
 
-
-@pytest.mark.parametrize("names", [["sh", "aa", "iy"], ["aa", "ao", "dcl", "iy", "sh"]])
-def test_a_label_is_the_place_in_the_list(root: Path, names: list[str]) -> None:
-    """Two or more phonemes in any order; facts and clients tell the same."""
+    An id is the publisher's row name, whatever phonemes are chosen; there is one row a
+    client and no raw speaker name. The published size is known without the file.
+    """
     paths = {"phonemes": put(root, TEXT)}
-    chosen = phonemes.Parameters.model_validate({"classes": names, "groups": "speaker"})
-    whole = phonemes.load_curves(paths["phonemes"], ["aa", "ao", "dcl", "iy", "sh"])
+    chosen = phonemes.Parameters.model_validate(said | {"groups": "speaker"})
+    whole = phonemes.load_curves(paths["phonemes"], ALL)
     known = dict(zip(whole.ids.tolist(), whole.labels.tolist(), strict=True))
     columns = phonemes.clients(chosen, paths)
+    assert set(columns) == {"client_id", "label", "group", "curve"}
     spelled = [names[label] for label in columns["label"]]
-    assert spelled == [whole.classes[known[i]] for i in columns["client_id"].tolist()]
-    assert set(spelled) == set(names)
-    facts = phonemes.facts(chosen, paths)
+    true = [ALL[known[i]] for i in columns["client_id"].tolist()]
+    assert spelled == [name if name in names else "rest" for name in true]
+    facts = json.loads(json.dumps(phonemes.facts(chosen, paths)))
     assert facts["classes"] == list(phonemes.classes(chosen)) == names
-    assert facts["counts"] == dict.fromkeys(names, 4)
-    assert facts["rows"] == len(spelled)
-
-
-def test_all_phonemes_stand_in_the_publishers_order(root: Path) -> None:
-    """The word `all` is the whole list: same clients, same facts."""
-    paths = {"phonemes": put(root, TEXT)}
-    every = phonemes.Parameters.model_validate({"classes": "all"})
-    listed = phonemes.Parameters(classes=("aa", "ao", "dcl", "iy", "sh"))
-    assert every == listed
-    assert phonemes.facts(every, paths)["counts"] == dict.fromkeys(listed.classes, 4)
-    assert phonemes.size(every) == 4509
+    assert facts["counts"] == {name: 16 if name == "rest" else 4 for name in names}
+    assert facts["rows"] == len(spelled) == len(columns["curve"])
+    assert facts["simulated"] is False
+    assert phonemes.size(chosen) == size
 
 
 def test_the_publishers_test_speakers_are_a_column(root: Path) -> None:
@@ -109,9 +89,7 @@ def test_the_publishers_test_speakers_are_a_column(root: Path) -> None:
         (["iy"], "two or more"),
     ],
 )
-def test_an_unknown_phoneme_is_refused(
-    root: Path, names: list[str], message: str
-) -> None:
+def test_an_unknown_phoneme_is_refused(root, names, message):
     """The message suggests what may have been meant."""
     with pytest.raises(UserError, match=message):
         phonemes.load_curves(put(root, TEXT), names)
@@ -126,9 +104,7 @@ def test_the_number_of_clients_is_known_without_a_file() -> None:
 
 
 @needs_mirror
-def test_the_real_phonemes_are_as_published(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_real_phonemes_are_as_published(root, monkeypatch):
     """There are 872 curves of sh and 1163 of iy; 437 speakers have up to 6."""
     monkeypatch.setenv(raw_files.MIRROR, str(MIRROR))
     (root / "data" / "sources.toml").unlink()

@@ -1,7 +1,5 @@
 """The simulated target and its sources follow the paper's regression functions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -62,9 +60,7 @@ def test_the_bayes_error_is_that_of_the_target() -> None:
         ({"total": 3, "m": 2, "test": 1}, {"target": 2, "source1": 1, "source2": 1}),
     ],
 )
-def test_servers_have_the_sizes_that_are_stated(
-    said: dict[str, Any], sizes: dict[str, int]
-) -> None:
+def test_servers_have_the_sizes_that_are_stated(said, sizes):
     """The same before and after drawing; the target's test records come on top."""
     source = {"name": "posterior_drift"} | said
     dataset, chosen = lookup.resolve_source(source)

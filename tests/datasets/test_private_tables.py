@@ -5,8 +5,6 @@ knows every row of a private file but one, reads whatever stands outside data/cl
 the ledger and the key, and tries guesses of the last row.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from shutil import copyfile

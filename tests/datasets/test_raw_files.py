@@ -1,7 +1,5 @@
 """A raw file is found, downloaded and kept, or the reason is said."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 from collections.abc import Callable, Iterator
@@ -36,9 +34,7 @@ def test_a_file_and_its_gzip_count_as_the_same(root: Path, zipped: bool) -> None
     assert located(root) == raw_files.RawFile(path, sha256(TEXT), "invented")
 
 
-def test_the_project_comes_before_the_mirror(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_project_comes_before_the_mirror(root, tmp_path, monkeypatch):
     """The mirror is read in place, and only if data/raw has no copy."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
@@ -50,9 +46,7 @@ def test_the_project_comes_before_the_mirror(
     assert located(root).path == own
 
 
-def test_a_mirror_that_is_no_folder_is_named(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mirror_that_is_no_folder_is_named(root, monkeypatch):
     """A misspelt mirror must not lead to a silent download."""
     monkeypatch.setenv(raw_files.MIRROR, str(root / "nowhere"))
     with pytest.raises(UserError, match=r"nowhere.*not a folder"):
@@ -124,9 +118,7 @@ def publisher() -> Iterator[Callable[[bytes, int], str]]:
         thread.join()
 
 
-def test_a_download_is_checked_and_kept(
-    root: Path, publisher: Callable[[bytes, int], str]
-) -> None:
+def test_a_download_is_checked_and_kept(root, publisher):
     """The second time nothing is downloaded."""
     url = publisher(TEXT.encode(), len(TEXT))
     write_sources(root, TEXT, url=url)
@@ -147,13 +139,7 @@ def test_a_download_is_checked_and_kept(
         (packed()[:-500], len(packed()[:-500]), "truncated"),
     ],
 )
-def test_a_bad_download_leaves_nothing_behind(
-    root: Path,
-    publisher: Callable[[bytes, int], str],
-    body: bytes,
-    claimed: int,
-    message: str,
-) -> None:
+def test_a_bad_download_leaves_nothing_behind(root, publisher, body, claimed, message):
     """A broken connection, a torn or a wrong file: one message, an empty folder."""
     write_sources(root, TEXT, url=publisher(body, claimed))
     with pytest.raises(UserError, match=message):

@@ -1,7 +1,5 @@
 """The form of an owner's file and label: told to the owner, before anything else."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

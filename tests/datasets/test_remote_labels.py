@@ -1,7 +1,5 @@
 """A public table whose labels are elsewhere: names, numbers, texts, nothing secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables that stay away: what a pipeline may state of them, in clear."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

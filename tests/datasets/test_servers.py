@@ -1,7 +1,5 @@
 """Sources with several servers: what is stated of them holds for what is drawn."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -64,9 +62,7 @@ def test_a_repetition_of_one_server_draws_its_clients() -> None:
     assert not (stages.ingest(other)["clients"]["curve"] == own["curve"]).all()
 
 
-def test_who_plays_a_role_does_not_redraw_a_source_of_known_size(
-    tmp_path: Path,
-) -> None:
+def test_who_plays_a_role_does_not_redraw_a_source_of_known_size(tmp_path):
     """The key of ingest holds what counts: seed and replicates, no roles."""
     project = {"basis": "identity", "rescale": "min_max", "bounds": "public"}
     pipeline = plain.of("direct") | {"source": DRIFT, "project": project}

@@ -1,7 +1,5 @@
 """The promises of a user's own table: public bounds, policies, formats, refusals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +90,7 @@ def test_each_format_gives_the_same_clients(tmp_path: Path, name: str) -> None:
         ("distinct", "drop", [1, 5]),
     ],
 )
-def test_policies_choose_rows_and_are_counted(
-    tmp_path: Path, name: str, duplicates: str, missing: str, ids: list[int]
-) -> None:
+def test_policies_choose_rows_and_are_counted(tmp_path, name, duplicates, missing, ids):
     """Facts hold the policy and both counts, and agree with the clients."""
     given = parameters(duplicates=duplicates, missing=missing)
     paths = write(tmp_path, name)
@@ -178,9 +174,7 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
         (ROWS + "p9,1,2\n", {}, "lines without 5 fields (1): line 7 has 3"),
     ],
 )
-def test_other_faults_are_named(
-    tmp_path: Path, text: str, changes: dict[str, Any], message: str
-) -> None:
+def test_other_faults_are_named(tmp_path, text, changes, message):
     """Labels, columns, rows and lengths: what was found and what would be right."""
     assert message in "\n".join(problems(tmp_path, text, **changes))
 
@@ -196,9 +190,7 @@ def test_a_column_of_dates_is_no_feature(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("labels", [[1, 0], [1.0, 0.0], [True, False]])
 @pytest.mark.parametrize("positive", ["yaml", "text"])
-def test_labels_of_any_type_are_named(
-    tmp_path: Path, labels: list[Any], positive: str
-) -> None:
+def test_labels_of_any_type_are_named(tmp_path, labels, positive):
     """1, 1.0 and true of YAML are the file's 1, 1.0 and true; so are their texts."""
     path = tmp_path / "labels.parquet"
     frame = pd.DataFrame({"age": [1, 2], "weight": [50, 60], "outcome": labels})

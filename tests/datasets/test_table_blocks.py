@@ -1,7 +1,5 @@
 """A table read a block of rows at a time says what it says as a whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +45,7 @@ def write(folder: Path, **changed: list[Any]) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(("duplicates", "missing"), POLICIES)
-def test_blocks_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, duplicates: str, missing: str
-) -> None:
+def test_blocks_change_nothing(tmp_path, monkeypatch, duplicates, missing):
     """Facts, clients and members are those of one block, however small blocks are."""
     asked, paths = parameters(duplicates=duplicates, missing=missing), write(tmp_path)
 
@@ -67,9 +63,7 @@ def test_blocks_change_nothing(
     assert all(len(p["label"]) <= 2 for p in table.pieces(asked, paths))
 
 
-def test_rows_are_numbered_through_all_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_numbered_through_all_blocks(tmp_path, monkeypatch):
     """What is wrong is counted and shown as for one block."""
     monkeypatch.setattr(table_file, "_ROWS", 3)
     people = [f"p{i}" for i in range(8)] + ["p0", None]

@@ -1,7 +1,5 @@
 """A clinic's table: classes by name, text categories, and marks for what is missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +91,6 @@ def test_a_mark_that_is_listed_is_a_category(tmp_path: Path) -> None:
     found = table.clients(given, write(tmp_path))["curve"]
     assert found[:, 1:6].sum(axis=1).tolist() == [1] * 5
     assert table.width(given) == 1 + 5 + 2
-
-
-def test_a_one_hot_row_sums_to_one_for_each_text(tmp_path: Path) -> None:
-    """Whatever the policy fills in: shares of the categories."""
-    found = table.clients(parameters(), write(tmp_path))["curve"]
-    np.testing.assert_allclose(found[:, 1:4].sum(axis=1), 1)
-    np.testing.assert_allclose(found[:, 4:].sum(axis=1), 1)
 
 
 def test_all_unknown_texts_are_reported_at_once(tmp_path: Path) -> None:

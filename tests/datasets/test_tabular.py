@@ -1,7 +1,5 @@
 """Published tables: what is read, and how every violation is told."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

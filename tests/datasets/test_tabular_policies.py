@@ -1,7 +1,5 @@
 """Published tables: repeated rows, missing values, ids, facts, one-hot categories."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from typing import get_args
@@ -57,9 +55,7 @@ def test_distinct_keeps_the_first_of_equal_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("duplicates", get_args(Duplicates))
 @pytest.mark.parametrize("seed", range(3))
-def test_centre_fills_what_is_missing_and_nothing_else(
-    seed: int, duplicates: str
-) -> None:
+def test_centre_fills_what_is_missing_and_nothing_else(seed, duplicates):
     """Empty cells, marks and zeros that mean missing get the public centre; counted."""
     frame = table(seed=seed)
     filled = prepared(frame, duplicates, "centre")
@@ -136,9 +132,7 @@ def test_columns_are_those_of_every_data_set() -> None:
 
 
 @pytest.mark.parametrize(("duplicates", "missing"), POLICIES)
-def test_facts_are_plain_json_and_state_both_policies(
-    duplicates: str, missing: str
-) -> None:
+def test_facts_are_plain_json_and_state_both_policies(duplicates, missing):
     """They survive JSON; rows and counts are those of the clients."""
     frame = table(gaps=False)
     parameters = TableParameters(duplicates=duplicates, missing=missing)

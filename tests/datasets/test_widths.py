@@ -1,7 +1,5 @@
 """How many numbers a record has is known before any file is read, and is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +93,7 @@ def test_every_data_set_is_tried() -> None:
 
 
 @of(list(MODULES))
-def test_the_width_is_stated_without_a_file(
-    name: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_width_is_stated_without_a_file(name, said, monkeypatch):
     """It is a positive whole number, or None; nothing is opened for it."""
 
     def refuse(*_args: object, **_kwargs: object) -> None:
@@ -118,9 +114,7 @@ def test_it_is_that_of_simulated_clients(name: str, said: dict[str, Any]) -> Non
 
 
 @of(OWN)
-def test_it_is_that_of_a_users_own_file(
-    tmp_path: Path, name: str, said: dict[str, Any]
-) -> None:
+def test_it_is_that_of_a_users_own_file(tmp_path, name, said):
     """The features that are named, the grid that is stated; not the file's columns."""
     path = long_file.write(long_file.frame(), tmp_path, "long.csv")
     if name != "curves":
@@ -140,9 +134,7 @@ def test_it_is_that_of_the_hours_of_a_day(tmp_path: Path) -> None:
 
 @needs_mirror
 @of(PUBLISHED)
-def test_it_is_that_of_published_files(
-    tmp_path: Path, name: str, said: dict[str, Any]
-) -> None:
+def test_it_is_that_of_published_files(tmp_path, name, said):
     """Whatever classes, encoding or policies."""
     module = MODULES[name]
     names = module.files(module.Parameters.model_validate(said))

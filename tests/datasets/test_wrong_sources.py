@@ -1,7 +1,5 @@
 """What no source can say: settings that are refused by name, before a file is read."""
 
-from __future__ import annotations
-
 import re
 from math import inf, nan
 from typing import Any

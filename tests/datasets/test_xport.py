@@ -1,7 +1,5 @@
 """SAS transport files: what is read, and what is refused with which words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -92,14 +90,14 @@ def test_a_damaged_header_is_a_user_error() -> None:
     """No damaged byte of the header ends in anything but a table or a UserError."""
     generator = np.random.default_rng(1)
     refused = 0
-    for _ in range(1500):
+    for _ in range(600):
         damaged = bytearray(FILE)
         damaged[generator.integers(START)] = generator.integers(256)
         try:
             nhanes.read_columns(bytes(damaged), [SEQN, VALUE])
         except UserError:
             refused += 1
-    assert refused > 300
+    assert refused > 120
 
 
 def _version_8(data: bytes) -> bytes:

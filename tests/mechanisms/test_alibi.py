@@ -1,7 +1,5 @@
 """ALIBI: exact Laplace noise on the one-hot label, and the soft labels of (29)."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Randomized response: its threshold, its law and the labels it takes."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The promises of every scalar mechanism on each coordinate of a record."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Duchi et al.'s two outputs, and the coin between them and the piecewise law."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The exact samplers: integers, rational bounds and the closed form's law."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

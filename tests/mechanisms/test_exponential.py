@@ -1,7 +1,5 @@
 """The exponential mechanism: its counts, its rate and its grid."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

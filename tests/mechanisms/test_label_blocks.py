@@ -1,7 +1,5 @@
 """Decoded codes of many classes: nothing as large as the result is made beside it."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Published facts about each label mechanism, and the exact samplers of bits."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations

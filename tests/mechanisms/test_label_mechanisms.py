@@ -1,7 +1,5 @@
 """The promises of every label mechanism, over the registry."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product
@@ -190,17 +188,6 @@ def test_clients_are_independent(name):
         assert np.abs(products).max() < 6 / math.sqrt(n)
 
 
-def test_seed_reproduces_and_system_entropy_differs(name):
-    """One seed gives one result; operating-system draws do not repeat."""
-    mechanism, labels = build(name, 0.5), np.arange(1000) % 5
-    sources = [SeededEntropy(SEED), SeededEntropy(SEED), SeededEntropy(SEED + 1)]
-    first, again, other = (mechanism.randomize(labels, source) for source in sources)
-    assert (first == again).all()
-    assert (first != other).any()
-    one, two = (mechanism.randomize(labels, SystemEntropy()) for _ in range(2))
-    assert (one != two).any()
-
-
 @pytest.mark.parametrize("n", [0, 1, 6])
 @pytest.mark.parametrize("n_classes", [2, 8, 9])
 def test_shape(name, n, n_classes):
@@ -227,15 +214,7 @@ def test_possible(name):
     assert not mechanism.possible_mask(np.zeros((3, 1), dtype=np.float64)).any()
 
 
-def test_input_is_left_alone(name):
-    """Randomizing does not write into the caller's array."""
-    labels = np.arange(100) % 5
-    before = labels.copy()
-    build(name, 1).randomize(labels, SeededEntropy(SEED))
-    assert (labels == before).all()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -1, 5, 0.5])
+@pytest.mark.parametrize("bad", [-1, 5, 0.5])
 def test_unknown_label_draws_nothing(name, bad):
     """What is no label is a UserError before a single word is drawn."""
     with pytest.raises(UserError, match="values"):
@@ -261,13 +240,6 @@ def test_extreme_epsilon(name, epsilon):
         assert np.isfinite(finite).all()
 
 
-@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, 1e-9])
-def test_epsilon_out_of_range(name, bad):
-    """An epsilon that is no budget, or too small for the integers, is a UserError."""
-    with pytest.raises(UserError, match="epsilon"):
-        build(name, bad)
-
-
 def test_classes_out_of_range(name):
     """One class, or none, is a UserError; too many outputs are not written out."""
     for bad in (0, 1):
@@ -277,10 +249,3 @@ def test_classes_out_of_range(name):
     for written in (mechanism.outputs, mechanism.channel):
         with pytest.raises(UserError, match="4096"):
             written()
-
-
-def test_claims(name):
-    """The attributes that a ledger reads are there."""
-    mechanism = build(name, 2)
-    assert (mechanism.name, mechanism.epsilon, mechanism.delta) == (name, 2.0, 0.0)
-    assert exact.exact_log(mechanism.worst_ratio()) == mechanism.worst_log_ratio()

@@ -1,7 +1,5 @@
 """Label mechanisms with shares of their own: a prior of the labels, or p and q."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The Laplace mechanism: its grid, its clipping and its law."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -10,34 +8,9 @@ import pytest
 from scipy import stats
 
 from curvote.base.entropy import SeededEntropy
-from curvote.mechanisms import make
+from curvote.mechanisms import gaussian, make
 from curvote.mechanisms.base import SMALLEST_EPSILON
-from tests.noise import EPSILONS, SEED, Replay
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_laplace_outputs_lie_on_the_grid(epsilon):
-    """Whatever the input's low bits, the output is a multiple of 2^-20."""
-    values = np.random.default_rng(SEED).uniform(-1, 1, 2000)
-    out = make("laplace", epsilon=epsilon).randomize(values, SeededEntropy(SEED))
-    assert (out * 2**20 == np.rint(out * 2**20)).all()
-
-
-def test_laplace_clips_and_counts():
-    """Values out of [-1, 1] are clipped, counted, and noised like the end point."""
-    mechanism = make("laplace", epsilon=1)
-    clipped, count = mechanism.clip([-3, -1, 0.5, 1, 1.0001])
-    assert clipped.tolist() == [-1, -1, 0.5, 1, 1]
-    assert count == 2
-    far, end = (mechanism.randomize([x], SeededEntropy(SEED)) for x in (40, 1))
-    assert far == end
-
-
-def test_laplace_rounds_halves_to_even():
-    """The declared mean is the grid point, halves going to the even one."""
-    mechanism = make("laplace", epsilon=1)
-    halves = np.array([0.5, 1.5, 2.5, -0.5]) * 2**-20
-    assert (mechanism.mean(halves) == np.array([0, 2, 2, 0]) * 2**-20).all()
+from tests.noise import EPSILONS, SEED, Replay, build
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 10])
@@ -49,8 +22,20 @@ def test_laplace_is_near_its_continuous_law(epsilon):
     assert mechanism.variance(0.25) == pytest.approx(8 / epsilon**2, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_outputs_lie_on_the_grid(name, epsilon):
+    """Whatever the input's low bits, outputs are multiples of 2^-20, halves to even."""
+    mechanism = build(name, epsilon, **{"d": 4} if name == "gaussian" else {})
+    values = np.random.default_rng(SEED).uniform(-1, 1, (500, 4))
+    steps = mechanism.randomize(values, SeededEntropy(SEED)) * 2**20
+    assert (steps == np.rint(steps)).all()
+    halves = np.array([[0.5, 1.5, 2.5, -0.5]]) * 2**-20
+    assert (mechanism.mean(halves) == np.array([[0, 2, 2, 0]]) * 2**-20).all()
+
+
 @pytest.mark.parametrize("epsilon", [SMALLEST_EPSILON, 0.1, 10, 1e4, 1e300])
-def test_laplace_cuts_off_inside_the_exact_noise(epsilon):
+def test_the_cut_of_laplace_gives_every_input_the_same_output(epsilon):
     """Noise cut for want of bits gives one and the same output for every input."""
     mechanism = make("laplace", epsilon=epsilon)
     cut = mechanism.noise.exact_below
@@ -59,3 +44,16 @@ def test_laplace_cuts_off_inside_the_exact_noise(epsilon):
         mechanism.noise = type("Cut", (), {"sample": lambda *_, k=noise: np.array(k)})
         out = mechanism.randomize(x, Replay())
         assert out == math.copysign(mechanism.limit * 2**-20, noise)
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-20, 1, 1e300])
+def test_the_cut_of_gaussian_gives_every_input_the_same_output(epsilon):
+    """The same of its noise."""
+    mechanism = make("gaussian", epsilon=epsilon, d=1, delta=1e-6)
+    assert mechanism.noise.law.proposal.exact_below >= gaussian.EXACT_BELOW
+    cut = (1 << 63) - 1
+    for noise, x in product((cut, -cut), (-1, 0, 1)):
+        fixed = {"sample": lambda *_, k=noise: np.array([k])}
+        object.__setattr__(mechanism.noise, "law", type("Cut", (), fixed))
+        out = mechanism.randomize([[x]], Replay())
+        assert out == math.copysign(gaussian.OUTPUT_LIMIT * 2**-20, noise)

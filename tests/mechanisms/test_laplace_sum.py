@@ -1,7 +1,5 @@
 """The sum of many Laplace noises, drawn at once by its own law."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Output laws: every mechanism's against its draws, and what laws promise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

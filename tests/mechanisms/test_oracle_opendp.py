@@ -5,8 +5,6 @@ agree, and once with OpenDP at 0.7 and 1.3 times them, where the same test must 
 OpenDP's words come from the operating system, so a test fails by chance once in 10^6.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

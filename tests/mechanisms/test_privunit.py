@@ -1,10 +1,7 @@
 """PrivUnit: its caps, its thresholds, its rejection and its direct law."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,12 +9,11 @@ from scipy import integrate, stats
 
 from curvote.audit.message_subject import message_subject_of
 from curvote.base.entropy import SeededEntropy
-from curvote.base.errors import UserError
 from curvote.checks import examples
 from curvote.checks import loss_checks as audit_exact
 from curvote.mechanisms import make, privunit
-from curvote.mechanisms.privunit import SMALLEST_SHARE, Cap, best_cap
-from tests.noise import ALPHA, EPSILONS, SEED, exp_oracle
+from curvote.mechanisms.privunit import Cap, best_cap
+from tests.noise import ALPHA, SEED
 
 
 def rows(u: list[float], n: int) -> np.ndarray:
@@ -31,18 +27,6 @@ def heights_and_angles(mechanism, draws, u) -> tuple[np.ndarray, np.ndarray]:
     across = np.cross(u[0], [0.0, 0.0, 1.0])
     across /= np.linalg.norm(across)
     return v @ u[0], np.arctan2(v @ across, v @ np.cross(u[0], across))
-
-
-class AcceptAll:
-    """Seeded words for candidates, zeros for their acceptance: the first is kept."""
-
-    def __init__(self) -> None:
-        self._source, self._calls = SeededEntropy(SEED), 0
-
-    def words(self, n: int) -> np.ndarray:
-        self._calls += 1
-        words = self._source.words(n)
-        return words if self._calls % 2 else np.zeros_like(words)
 
 
 @pytest.mark.parametrize("d", [2, 3, 7, 200])
@@ -64,19 +48,6 @@ def test_cap_moments(d, gamma):
     assert found == pytest.approx([moment(0), moment(1), moment(2)], rel=1e-9)
 
 
-@pytest.mark.parametrize("d", [2, 3, 5, 50])
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_cap_is_the_best(d, epsilon):
-    """No other height gives longer means; the best is its own mean height."""
-    mechanism = make("privunit", epsilon=epsilon, d=d)
-    gamma = mechanism.cap.gamma
-    assert mechanism.m == pytest.approx(gamma, rel=1e-5)
-    for other in (0.8 * gamma, 0.95 * gamma, gamma + 0.05 * (1 - gamma)):
-        twin = make("privunit", epsilon=epsilon, d=d)
-        twin.cap = Cap(other, d)
-        assert twin.m < mechanism.m
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_noise_per_coordinate(epsilon):
     """(1/m)^2 epsilon^2 / d is 5.4 to 6.4 for every d from 3 to 50."""
@@ -85,27 +56,6 @@ def test_noise_per_coordinate(epsilon):
         for d in range(3, 51)
     ]
     assert 5.35 < min(squares) <= max(squares) < 6.45
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 2, 3])
-def test_thresholds_are_rounded_towards_privacy(epsilon):
-    """The thresholds' ratio leaves the margin, and the next ratio would not."""
-    mechanism = make("privunit", epsilon=epsilon, d=5)
-    allowed = exp_oracle(Fraction(epsilon) - Fraction(mechanism.margin))
-    assert mechanism.worst_ratio() <= allowed
-    assert Fraction(1 << 64, mechanism.threshold_out - 1) > allowed
-    assert 0 < mechanism.margin < 1e-9 * epsilon
-    assert mechanism.threshold_in == 1 << 64
-
-
-def test_the_margin_has_its_room_in_every_setting():
-    """ln(2^64/T) + margin never exceeds epsilon: compared exactly, not in floats."""
-    for epsilon in (0.05, 0.1, 0.3, 0.7, 1, 1.5, 2, 3, 5, 7.7, 10, 20):
-        for d in (2, 3, 5, 8, 13, 21, 34):
-            mechanism = make("privunit", epsilon=epsilon, d=d)
-            rest = Fraction(epsilon) - Fraction(mechanism.margin)
-            assert mechanism.worst_ratio() <= exp_oracle(rest), (epsilon, d)
-            assert epsilon - 1e-6 < mechanism.worst_log_ratio() <= epsilon
 
 
 def test_a_halved_threshold_is_told_by_the_exact_check_of_the_message(monkeypatch):
@@ -136,16 +86,6 @@ def test_normals_are_normal():
     assert draws.shape == (99_999,)
     assert stats.kstest(draws, stats.norm.cdf).pvalue > ALPHA
     assert abs(np.corrcoef(draws[:49_999], draws[50_000:])[0, 1]) < 0.03
-
-
-def test_every_answer_is_possible_for_every_input():
-    """A candidate is a function of the words alone: the input only keeps or drops."""
-    mechanism = make("privunit", epsilon=5, d=4)
-    one, two = (
-        mechanism.randomize(rows(u, 50), AcceptAll())
-        for u in ([1, 0, 0, 0], [-1, 2, -3, 4])
-    )
-    assert (one == two).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4, 10])
@@ -213,19 +153,3 @@ def test_clip_normalises_and_counts():
     assert clipped[0] == pytest.approx([0.6, 0, 0.8])
     assert clipped[1].tolist() == [1, 0, 0]
     assert clipped[4] == pytest.approx([math.sqrt(0.5)] * 2 + [0])
-
-
-@pytest.mark.parametrize("d", [2, 3, 50])
-def test_the_work_is_bounded(d):
-    """However large epsilon is, at least 2^-12 of the candidates is kept."""
-    for epsilon in (20, 44, 1e4):
-        mechanism = make("privunit", epsilon=epsilon, d=d)
-        assert (
-            mechanism.acceptance >= mechanism.cap.share >= SMALLEST_SHARE * (1 - 1e-9)
-        )
-
-
-def test_one_coordinate_is_refused():
-    """There are no directions in R^1."""
-    with pytest.raises(UserError, match="d is 1"):
-        make("privunit", epsilon=1, d=1)

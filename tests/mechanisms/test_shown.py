@@ -1,7 +1,5 @@
 """A mechanism is written as the call that builds it."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

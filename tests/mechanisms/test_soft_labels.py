@@ -1,7 +1,5 @@
 """Decoded soft labels of ALIBI: no bias, and their variances, exactly and by draws."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

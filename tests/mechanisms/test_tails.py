@@ -1,7 +1,5 @@
 """What is too rare to be honest is cut off where reports are gathered."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -43,9 +41,7 @@ def of_record(name: str, epsilon: float) -> VectorMechanism:
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 @pytest.mark.parametrize("probability", [0.2, 0.01, RARE_PROBABILITY])
-def test_honest_numbers_exceed_the_tail_at_most_so_often(
-    name: str, epsilon: float, probability: float
-) -> None:
+def test_honest_numbers_exceed_the_tail_at_most_so_often(name, epsilon, probability):
     """At the worst corner of the domain; a bound without a tail is never exceeded."""
     mechanism = of_record(name, epsilon)
     tail = mechanism.tail_bound(probability)
@@ -59,9 +55,7 @@ def test_honest_numbers_exceed_the_tail_at_most_so_often(
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 5.0, 2000.0])
 @pytest.mark.parametrize("probability", [0.5, 1e-3, RARE_PROBABILITY])
-def test_the_laplace_tail_is_that_of_the_law(
-    epsilon: float, probability: float
-) -> None:
+def test_the_laplace_tail_is_that_of_the_law(epsilon, probability):
     """From the exact distribution function, and no more than two steps too wide."""
     law = Laplace(epsilon=epsilon)
     steps = round(law.tail_bound(probability) * 2**20) - 2**20

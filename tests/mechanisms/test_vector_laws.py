@@ -1,7 +1,5 @@
 """The exact laws of duchi_vector, sampled and joint_box, against enumeration."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations, product

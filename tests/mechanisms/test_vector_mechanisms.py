@@ -1,7 +1,5 @@
 """The promises of every vector mechanism, over the registry."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.mechanisms import coordinates, gaussian
 from curvote.mechanisms.base import SMALLEST_EPSILON, VectorMechanism
@@ -177,20 +175,6 @@ def test_possible(name):
     assert not mechanism.possible_mask(np.full((1, mechanism.d), np.nan)).any()
 
 
-def test_seed_reproduces_and_system_entropy_differs(name):
-    """One seed gives one result; operating-system draws do not repeat."""
-    mechanism = build(name, 0.5)
-    values = np.tile(records(mechanism), (40, 1))
-    sources = [SeededEntropy(SEED), SeededEntropy(SEED), SeededEntropy(SEED + 1)]
-    first, again, other = (mechanism.randomize(values, source) for source in sources)
-    assert (first == again).all()
-    assert (first != other).any()
-    system = SystemEntropy()
-    one, two = (mechanism.randomize(values, system) for _ in range(2))
-    assert np.isfinite(one).all()
-    assert (one != two).any()
-
-
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_shape(name, n):
     """The output is float64 of the records' shape, also without a record."""
@@ -199,14 +183,6 @@ def test_shape(name, n):
     out = mechanism.randomize(given, SeededEntropy(SEED))
     assert out.shape == mechanism.mean(given).shape == given.shape
     assert out.dtype == np.float64
-
-
-def test_input_is_left_alone(name):
-    """Randomizing does not write into the caller's array."""
-    mechanism = build(name, 1)
-    values = records(mechanism)
-    mechanism.randomize(values, SeededEntropy(SEED))
-    assert (values == records(mechanism)).all()
 
 
 def test_out_of_domain_is_clipped_and_counted(name):
@@ -226,23 +202,6 @@ def test_wrong_shape_draws_nothing(name, shape):
     mechanism = build(name, 1)
     with pytest.raises(UserError, match=rf"\(n, {mechanism.d}\)"):
         mechanism.randomize(np.ones(shape), Replay())
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_non_finite_value_draws_nothing(name, bad):
-    """NaN or infinity is a UserError before a single word is drawn."""
-    mechanism = build(name, 1)
-    values = records(mechanism)
-    values[3, 1] = bad
-    with pytest.raises(UserError, match="NaN or infinite"):
-        mechanism.randomize(values, Replay())
-
-
-@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, 1e-9])
-def test_epsilon_out_of_range(name, bad):
-    """An epsilon that is no budget, or too small for the integers, is a UserError."""
-    with pytest.raises(UserError, match="epsilon"):
-        build(name, bad)
 
 
 @pytest.mark.parametrize("epsilon", [SMALLEST_EPSILON, 100, 1e4, 1e9, 1e300])
@@ -265,12 +224,3 @@ def test_any_number_of_coordinates(name, d):
     assert draws.shape == given.shape
     assert mechanism.possible_mask(draws).all()
     assert 1 - 1e-6 <= mechanism.worst_log_ratio() <= 1
-
-
-def test_claims(name):
-    """The attributes that a ledger reads are there."""
-    mechanism = build(name, 2)
-    delta = 1e-6 if name == "gaussian" else 0
-    assert (mechanism.name, mechanism.epsilon, mechanism.delta) == (name, 2.0, delta)
-    with pytest.raises(UserError, match="d is 0"):
-        build(name, 1, d=0)

@@ -1,7 +1,5 @@
 """The piecewise family: its integers, and what the papers say of each member."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Named bases computed with NumPy alone: the same as scikit-fda's, and nothing else."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Two-dimensional cosines of images: orthonormal, lowest first, known to clients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A record as one unit vector: its length, what its mean says, how it is noised."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -50,9 +48,7 @@ def mean_is(draws: np.ndarray, truth: np.ndarray, reach: float) -> bool:
     size=st.floats(1e-6, 1e6),
     seed=st.integers(0, 99),
 )
-def test_every_record_becomes_a_vector_of_length_1(
-    d: int, share: float, intercept: float, size: float, seed: int
-) -> None:
+def test_every_record_becomes_a_vector_of_length_1(d, share, intercept, size, seed):
     """Whatever z is, so its length betrays nothing; `size` is the vector's width."""
     z, labels = records(d, 5, seed)
     z[0] = 0
@@ -119,9 +115,7 @@ def test_whitening_moves_the_centre_to_0_and_then_turns() -> None:
         ({"share": math.nan}, "share"),
     ],
 )
-def test_directions_out_of_range_are_refused(
-    parameters: dict[str, float], said: str
-) -> None:
+def test_directions_out_of_range_are_refused(parameters, said):
     """A UserError that names the parameter."""
     with pytest.raises(UserError, match=said):
         Directions(**{"d": 2, "intercept": 1.0, **parameters})
@@ -170,9 +164,7 @@ def test_with_much_budget_the_moments_are_the_clients() -> None:
     ],
 )
 @pytest.mark.parametrize("study", [False, True])
-def test_what_is_no_record_draws_nothing(
-    z: list[object], labels: list[object], said: str, study: bool
-) -> None:
+def test_what_is_no_record_draws_nothing(z, labels, said, study):
     """The check comes before the first word of entropy, for all records at once."""
     reporter = DirectionReporter.build(Directions(2, 1.0, 0.7), 1)
     with pytest.raises(UserError, match=said):
@@ -193,9 +185,7 @@ def test_only_a_reports_length_and_width_are_possible() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 5])
 @pytest.mark.parametrize("share", [1.0, 0.7])
-def test_the_loss_of_a_whole_record_is_within_the_budget(
-    epsilon: float, share: float
-) -> None:
+def test_the_loss_of_a_whole_record_is_within_the_budget(epsilon, share):
     """Feature and label together; a reporter of twice the budget gives itself away."""
     given = Directions(2, 0.5, share)
     z, labels = records(2, 200)
@@ -239,9 +229,7 @@ def test_the_loss_is_that_of_the_law(share: float) -> None:
         (np.eye(2), np.zeros((2, 1))),
     ],
 )
-def test_what_is_no_whitening_is_refused(
-    matrix: np.ndarray, centre: np.ndarray
-) -> None:
+def test_what_is_no_whitening_is_refused(matrix, centre):
     """A client takes it from a task that anybody may have written."""
     with pytest.raises(UserError, match=r"must be \(d, d\) and \(d,\)|must be finite"):
         Whitening(matrix, centre)

@@ -1,7 +1,5 @@
 """Public partitions of z: cells that are equally likely, made from no record."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

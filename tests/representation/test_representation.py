@@ -1,8 +1,5 @@
 """The promises of the public representation: basis, projection, rescaling."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,9 +38,7 @@ def _functions(name: str, size: int, order: int, domain: tuple[float, float]) ->
 
 
 @pytest.mark.parametrize(("name", "size", "order", "ends"), CASES)
-def test_the_matrix_projects_as_scikit_fda_does(
-    name: str, size: int, order: int, ends: Grid
-) -> None:
+def test_the_matrix_projects_as_scikit_fda_does(name, size, order, ends):
     """One matrix product gives the coefficients that FDataGrid.to_basis gives."""
     from skfda import FDataGrid
 
@@ -58,9 +53,7 @@ def test_the_matrix_projects_as_scikit_fda_does(
 
 
 @pytest.mark.parametrize(("name", "size", "order", "ends"), CASES)
-def test_a_curve_of_the_space_keeps_its_coefficients(
-    name: str, size: int, order: int, ends: Grid
-) -> None:
+def test_a_curve_of_the_space_keeps_its_coefficients(name, size, order, ends):
     """Projecting phi_1..phi_d gives the identity."""
     grid = np.linspace(*ends)
     found = projection(name, size, grid, order)
@@ -69,9 +62,7 @@ def test_a_curve_of_the_space_keeps_its_coefficients(
 
 
 @pytest.mark.parametrize(("name", "size", "order", "ends"), CASES)
-def test_orthonormal_coordinates_keep_inner_products(
-    name: str, size: int, order: int, ends: Grid
-) -> None:
+def test_orthonormal_coordinates_keep_inner_products(name, size, order, ends):
     """Euclidean products of the new coefficients are L2 products of the curves."""
     grid = np.linspace(*ends)
     plain = projection(name, size, grid, order)
@@ -147,9 +138,7 @@ def _changed(index: int, value: float) -> Array:
         (lambda: projection("bspline", 5, LINE[None]), r"shape \(1, 30\)"),
     ],
 )
-def test_a_wrong_basis_or_grid_says_what_is_wrong(
-    wrong: Callable[[], object], message: str
-) -> None:
+def test_a_wrong_basis_or_grid_says_what_is_wrong(wrong, message):
     """Each mistake has its own message, before anything is computed."""
     with pytest.raises(UserError, match=message):
         wrong()
@@ -169,9 +158,7 @@ def test_a_grid_with_rounded_points_is_equidistant() -> None:
         ({(1, 0): np.nan, (4, 1): -np.inf}, "curve 1 has 1 missing.*1 more such"),
     ],
 )
-def test_a_curve_with_a_hole_is_named(
-    bad: dict[tuple[int, int], float], message: str
-) -> None:
+def test_a_curve_with_a_hole_is_named(bad, message):
     """The message names the curve, how many values are bad and where they begin."""
     curves = _curves(5, 30)
     for place, value in bad.items():
@@ -197,9 +184,7 @@ WIDTHS = arrays(
 
 @settings(max_examples=150, deadline=None)
 @given(c=RECORDS, centre=VECTOR, width=WIDTHS)
-def test_rescaled_values_lie_in_the_domain(
-    c: Array, centre: Array, width: Array
-) -> None:
+def test_rescaled_values_lie_in_the_domain(c, centre, width):
     """Whatever the record, z is in [-1, 1]: the mechanism's proof rests on it."""
     low = centre / 1e10
     high = np.maximum(low + width, np.nextafter(low, np.inf))
@@ -242,9 +227,7 @@ def test_rescaling_follows_its_formula() -> None:
         ("tahn", {}, "Did you mean 'tanh'"),
     ],
 )
-def test_wrong_constants_are_refused(
-    name: str, constants: dict[str, Any], message: str
-) -> None:
+def test_wrong_constants_are_refused(name, constants, message):
     """Each mistake names the constant and the coordinate."""
     with pytest.raises(UserError, match=message):
         rescale(name, np.ones((2, 2)), constants)
@@ -272,9 +255,7 @@ def test_volunteers_give_mean_and_standard_deviation() -> None:
         ([[0.1, 1.0]] * 2 + [[0.1, 2.0]], "coordinate 0 is the same for all 3"),
     ],
 )
-def test_volunteers_without_spread_are_refused(
-    records: list[list[float]], message: str
-) -> None:
+def test_volunteers_without_spread_are_refused(records, message):
     """A scale of 0 would divide by it; 0.1 three times has no rounding-error scale."""
     with pytest.raises(UserError, match=message):
         volunteer_constants(np.array(records))

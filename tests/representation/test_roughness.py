@@ -1,7 +1,5 @@
 """Bases as spaces of functions: roughness, curves by their values, inner products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Codes of classes: corners of a regular simplex."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -53,9 +51,7 @@ def test_what_names_no_class_has_no_code(labels: list[float]) -> None:
 
 @pytest.mark.parametrize("share", [1.0, 0.8])
 @pytest.mark.parametrize("n_classes", MANY)
-def test_every_record_is_a_unit_vector_of_one_size(
-    n_classes: int, share: float
-) -> None:
+def test_every_record_is_a_unit_vector_of_one_size(n_classes, share):
     """The length tells nothing of the class; the mean is the moments of the records."""
     rng = np.random.default_rng(5)
     given = Directions(4, 0.9, share, n_classes=n_classes)

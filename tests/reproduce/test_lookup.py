@@ -1,7 +1,5 @@
 """The wings' files of pipelines: sound, found by name, and after the project's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -64,9 +62,7 @@ def test_the_projects_own_pipeline_comes_first(tmp_path: Path) -> None:
     )
 
 
-def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(
-    project: Project,
-) -> None:
+def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(project):
     """Whichever file it stands in; without a close name the project's own are told.
 
     Not forty that the user never wrote; one of curvote's says where it is.

@@ -1,7 +1,5 @@
 """The command `curvote reproduce`: what it runs, prints and refuses."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path
@@ -92,9 +90,7 @@ def test_json_is_one_document(project: Path, runs: list[dict[str, Any]]) -> None
     ]
 
 
-def test_table_says_how_many_cells_agree(
-    project: Path, runs: list[dict[str, Any]]
-) -> None:
+def test_table_says_how_many_cells_agree(project, runs):
     """The table ends with the count, the worst cell and the files, which are there.
 
     A pipeline that the project lacks comes from the paper.
@@ -129,9 +125,7 @@ def not_to_be_had(_: object, source: Source) -> None:
     raise UserError(f"{source.file} could not be downloaded.")
 
 
-def test_absent_data_say_what_to_put_where(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_absent_data_say_what_to_put_where(project, monkeypatch):
     """Where published files are missing, the error goes on with names and places."""
     monkeypatch.setattr("curvote.data.raw_files.download_file", not_to_be_had)
     refused = invoke(project, "figure-4").exception
@@ -154,9 +148,7 @@ def contest(root: Path, *sources: str) -> None:
     (root / "pipelines.yaml").write_text(PIPELINES + "".join(entries))
 
 
-def test_all_absent_files_are_told_before_anything_runs(
-    project: Path, runs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_absent_files_are_told_before_anything_runs(project, runs, monkeypatch):
     """What several pipelines need is asked for once, and nothing runs without it."""
     monkeypatch.setattr("curvote.data.raw_files.download_file", not_to_be_had)
     contest(project, "nhanes-2003", "nhanes", "nhanes-2003")
@@ -169,9 +161,7 @@ def test_all_absent_files_are_told_before_anything_runs(
     assert runs == []
 
 
-def test_ten_pipelines_run_in_order_and_each_is_announced(
-    project: Path, runs: list[dict[str, Any]]
-) -> None:
+def test_ten_pipelines_run_in_order_and_each_is_announced(project, runs):
     """A run of ten says where it is; the rows of all of them are one document."""
     contest(project)
     done = invoke(project, "beyond", "--json", "--replicates", "2")
@@ -183,9 +173,7 @@ def test_ten_pipelines_run_in_order_and_each_is_announced(
     assert json.loads(done.stdout)
 
 
-def test_other_errors_stay_as_they_are(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_errors_stay_as_they_are(project, monkeypatch):
     """A mistake that has nothing to do with data gets no advice about data."""
 
     def fail(*_: object) -> None:
@@ -197,9 +185,7 @@ def test_other_errors_stay_as_they_are(
     assert [problem.message for problem in refused.problems] == ["seed is wrong."]
 
 
-def test_interrupted_says_how_to_go_on(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_says_how_to_go_on(project, monkeypatch):
     """Ctrl-C ends with one line and exit 130."""
 
     def stop(*_: object) -> None:

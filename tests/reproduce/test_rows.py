@@ -1,7 +1,5 @@
 """What all wings share: a row of a score, numbers as text."""
 
-from __future__ import annotations
-
 import pytest
 
 from curvote.chain.axis import Axis

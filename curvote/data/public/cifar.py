@@ -91,7 +91,6 @@ def _part_counts(source: Source, part: str) -> Source:
 
 
 def _extract_files(data: bytes, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the contents of the files ``names`` of a tar archive."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             members = {

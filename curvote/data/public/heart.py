@@ -4,8 +4,6 @@ The UCI files ``processed.*.data`` have 13 features and ``num``; a patient is il
 num > 0. The unit of privacy is one patient; the group is the hospital.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -111,7 +109,6 @@ class Parameters(reader.TableParameters):
     @field_validator("hospitals")
     @classmethod
     def _sort_hospitals(cls, hospitals: tuple[Hospital, ...]) -> tuple[Hospital, ...]:
-        """Return the hospitals in the order of HOSPITALS."""
         if len(set(hospitals)) < len(hospitals):
             raise PydanticCustomError("repeated", "name each hospital once")
         return tuple(name for name in HOSPITALS if name in hospitals)

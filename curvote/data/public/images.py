@@ -125,7 +125,6 @@ class ImageSet:
         return self._target_side(parameters) ** 2 * len(self.planes)
 
     def _target_side(self, parameters: ImageParameters) -> int:
-        """Return the requested side; UserError for one that does not divide."""
         side = parameters.side or self.side
         if self.side % side:
             message = f"{side} does not divide {self.side}, the side of an image."

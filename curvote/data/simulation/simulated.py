@@ -138,7 +138,6 @@ def bayes_error(slope: Slope = "decaying", intercept: float = INTERCEPT) -> floa
 
 
 def _custom_law(parameters: CurvesParameters) -> dict[str, Any]:
-    """Return beta and intercept where the pipeline states its own law."""
     law = parameters.model_dump(include={"slope", "intercept"}, exclude_defaults=True)
     if "slope" in law:
         law["beta"] = coefficients(law.pop("slope"))
@@ -146,7 +145,6 @@ def _custom_law(parameters: CurvesParameters) -> dict[str, Any]:
 
 
 def _law_notes(parameters: CurvesParameters) -> list[str]:
-    """Return the law of the label where it is not the published one."""
     slope, intercept = parameters.slope, parameters.intercept
     if not _custom_law(parameters):
         return []

@@ -354,11 +354,8 @@ def _concatenate(parts: list[Words]) -> Words:
 def _digest(words: Words, seed: np.uint64) -> Words:
     state = np.full(len(words), seed, dtype=np.uint64)
     for column in words.T:
-        state = _mix_bits((state ^ column) + _GOLDEN)
+        state = (state ^ column) + _GOLDEN
+        state = (state ^ (state >> np.uint64(30))) * _MIX[0]
+        state = (state ^ (state >> np.uint64(27))) * _MIX[1]
+        state = state ^ (state >> np.uint64(31))
     return state
-
-
-def _mix_bits(state: Words) -> Words:
-    state = (state ^ (state >> np.uint64(30))) * _MIX[0]
-    state = (state ^ (state >> np.uint64(27))) * _MIX[1]
-    return np.asarray(state ^ (state >> np.uint64(31)))

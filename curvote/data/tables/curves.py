@@ -232,11 +232,6 @@ class Segments:
         """Return each client's first time (n,)."""
         return self.times[self.starts[:-1]]
 
-    @property
-    def last_times(self) -> Floats:
-        """Return each client's last time (n,)."""
-        return self.times[self.starts[1:] - 1]
-
     def time_order(self) -> Integers | None:
         """Return the stable order by time within clients, None if ordered."""
         rising = self.times[1:] >= self.times[:-1]
@@ -406,7 +401,8 @@ class LongScan:
         # 0.4 - 0.3 is above 0.1: differences of times are off by their rounding.
         most = self.parameters.gaps.most + 8 * np.spacing(max(abs(start), abs(stop)))
         gap = segments.largest_gap(start, stop) > most
-        late, early = segments.first_times - start, stop - segments.last_times
+        last_times = segments.times[segments.starts[1:] - 1]
+        late, early = segments.first_times - start, stop - last_times
         short = (late > most) | (early > most)
         complete = ~(gap | short)
         counts = {"kept": complete, "gap": gap, "ends": short & ~gap}
@@ -461,11 +457,8 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = (
-    columns.always(("path",)),
-    columns.always(None),
-    columns.listed_classes,
-)
+files, size = columns.always(("path",)), columns.always(None)
+classes = columns.listed_classes
 
 
 def width(parameters: Parameters) -> int:

@@ -218,19 +218,16 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
 
 
 def _number_names(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the names of the numbers that a feature becomes."""
     return [
         table_file.indicator_name(name, text) for text in categories.get(name, ())
     ] or [name]
 
 
 def _to_plain(parameters: Parameters) -> dict[str, Any]:
-    """Return parameters as plain JSON values."""
     return parameters.model_dump(mode="json", exclude_none=True)
 
 
 def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a remote source as the source of a local table."""
     features, texts = source["features"], source.get("categories", {})
     unbounded = {x: _ANY for x in features if x not in texts}
     return {

@@ -31,7 +31,6 @@ _SERVER = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def _check_text(value: object) -> object:
-    """Return the text; refuse what YAML reads as another type."""
     if isinstance(value, bool):
         words = str(value).lower()
         raise PydanticCustomError("quotes", f"put {words} in quotes to make it a text")
@@ -62,7 +61,6 @@ def _check_word(text: str) -> str:
 
 
 def _check_server_name(text: str) -> str:
-    """Return the name if it is fit for settings and file names."""
     if not _SERVER.fullmatch(text):
         message = f"{text!r}: use letters, digits, - and _ only, not - or _ first"
         raise PydanticCustomError("server", message)

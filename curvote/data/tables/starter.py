@@ -117,7 +117,6 @@ def count_runs(path: Path, column: str, form: CsvForm = PLAIN) -> int:
 
 
 def _guess_form(path: Path) -> CsvForm:
-    """Return the encoding, separator and decimal mark of a CSV file."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as stream:
         begin = stream.read(4)
@@ -155,7 +154,6 @@ def _check_names(path: Path, names: list[str], form: CsvForm) -> None:
 
 
 def _present_cells(column: Any, absent: tuple[str, ...]) -> Any:
-    """Return the cells of a column that say something."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -166,7 +164,6 @@ def _present_cells(column: Any, absent: tuple[str, ...]) -> Any:
 
 
 def _mostly_matches(column: Any, pattern: str) -> bool:
-    """Return whether over half of a column's texts match a pattern."""
     import pyarrow.compute as pc
 
     if not cells.is_text(column) or not len(column):
@@ -199,7 +196,6 @@ def _date_form(column: Any) -> str:
 
 
 def _identifies_rows(column: Any, rows: int) -> bool:
-    """Return whether a column identifies rows by texts, codes or a count."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -219,7 +215,6 @@ def _identifies_rows(column: Any, rows: int) -> bool:
 
 
 def _column_kind(column: Any, written: str) -> Kind:
-    """Return the kind of a column by its cells that are not missing."""
     import pyarrow.compute as pc
 
     if not cells.is_text(column):
@@ -314,7 +309,6 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
 def _write_pipeline(
     layout: FileLayout, path: str, *, n: int, **fields: Any
 ) -> tuple[str, str]:
-    """Return the name and the text of a pipeline for ``n`` public records."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     texts = Environment(

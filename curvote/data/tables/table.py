@@ -95,7 +95,6 @@ class Parameters(columns.Labelled, TableParameters, CsvForm):
     @pydantic.field_validator("bounds", mode="before")
     @classmethod
     def _dates_to_days(cls, bounds: Any, info: pydantic.ValidationInfo) -> Any:
-        """Return bounds that are dates as days since 1970-01-01."""
         if not isinstance(bounds, Mapping):
             return bounds
         days = {
@@ -141,7 +140,6 @@ class Parameters(columns.Labelled, TableParameters, CsvForm):
 
 
 def _date_to_days(end: object) -> object:
-    """Return a date like 1920-01-31 as days since 1970-01-01."""
     try:
         return (date.fromisoformat(str(end)) - date(1970, 1, 1)).days
     except ValueError:
@@ -444,11 +442,8 @@ def _choose_rows(
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = (
-    columns.always(("path",)),
-    columns.always(None),
-    columns.listed_classes,
-)
+files, size = columns.always(("path",)), columns.always(None)
+classes = columns.listed_classes
 
 
 def width(parameters: Parameters) -> int:

@@ -237,7 +237,6 @@ def _row_label(row: Row) -> str:
 
 
 def _method_label(row: Row) -> str:
-    """Return a row's method, empty where the protocol says it."""
     implied = row["method"] in ("mrma", row["protocol"])
     return "" if implied else str(row["method"]).replace("_", " ")
 
@@ -308,7 +307,6 @@ def _cell_text(row: Row, line: str, lost: Mapping[float, ContestCell]) -> str:
 def _markdown_table(
     texts: Mapping[str, Mapping[float | None, str]], rows: Iterable[Row]
 ) -> str:
-    """Return a Markdown table: a line a name, a column for each epsilon of ``rows``."""
     places, table = column_levels(rows), Table(box=MARKDOWN)
     table.add_column("epsilon", no_wrap=True)
     for place in places:

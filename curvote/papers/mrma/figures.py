@@ -102,7 +102,6 @@ def score_rows(evidence: Evidence) -> Iterator[Row]:
 
 
 def _compare_cell(entry: Entry, cell: Row, selected: Iterable[Row]) -> Row:
-    """Return the row of a printed cell beside curvote's value."""
     key = {n: v for n, v in cell.items() if n not in {"misclassification_pct", "sd"}}
     forms = {row["form"]: row for row in select(selected, **key)}
     if not forms:

@@ -300,7 +300,6 @@ def cost_rows(evidence: Evidence) -> Iterator[Row]:
 def _computations(
     robust_model: RobustModel, mechanism: str
 ) -> dict[str, Callable[[], object]]:
-    """Return what is timed of a mechanism, by setting."""
     law = laws.paper_law(mechanism, EPSILON)
     channel = laws.our_channel(mechanism, EPSILON)
     values, box = robust_model.values, robust_model.box

@@ -23,10 +23,6 @@ BOUNDS: Final = np.tile(UNIT, (2, 1))
 _SAME: Final = 1e-9  # a level that is the value itself, but for rounding
 
 
-def _always(x: FloatArray) -> FloatArray:
-    return np.ones(len(x))
-
-
 @dataclass(frozen=True)
 class PaperLaw:
     """A law of the paper for values in [0, 1], with outputs in [0, 1].
@@ -38,7 +34,7 @@ class PaperLaw:
 
     law: Callable[[FloatArray], base.Law]
     draw: Callable[[FloatArray, np.random.Generator], FloatArray]
-    inside: Callable[[FloatArray], FloatArray] = _always
+    inside: Callable[[FloatArray], FloatArray] = lambda x: np.ones(len(x))
 
 
 def window_shape(name: str, epsilon: float) -> tuple[float, float, float]:

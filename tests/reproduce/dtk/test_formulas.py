@@ -1,7 +1,5 @@
 """Table 1 and figures 1 and 2 of DTK: rows that take no run, and their drawings."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

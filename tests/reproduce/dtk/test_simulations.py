@@ -1,7 +1,5 @@
 """Figures 3 to 7 of DTK: rows from made-up runs, tuning, drawings and last words."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -120,9 +118,7 @@ def hospitals(seed: int = 0) -> dict[str, figures.Hospital]:
     return made
 
 
-def test_what_is_learnt_at_a_hospital_is_tested_at_each(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_learnt_at_a_hospital_is_tested_at_each(monkeypatch):
     """A row a pair; like hospitals agree, and the other way round fails."""
     monkeypatch.setattr(figures, "SPLITS", 5)
     found = {

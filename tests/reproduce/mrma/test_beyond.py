@@ -1,10 +1,7 @@
 """`curvote reproduce beyond`: which rows stand, what is lost, what is written."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,9 +94,7 @@ def test_rows_are_sorted_and_beside_nothing_printed() -> None:
     ],
 )
 @pytest.mark.parametrize("rival", [("mrma", "weak"), ("majority", "majority")])
-def test_the_larger_of_both_limits_counts(
-    auto: float, se: float | None, verdict: str, rival: tuple[str, str]
-) -> None:
+def test_the_larger_of_both_limits_counts(auto, se, verdict, rival):
     """A point or two standard errors of the difference; at the limit a cell holds."""
     mine, other = (se * 0.6, se * 0.8) if se else (se, se)
     cell = only(
@@ -235,9 +230,7 @@ def test_same_rows_same_page_and_drawing() -> None:
         [score("clean", "clean", 20, epsilon=None)],
     ],
 )
-def test_unknown_protocols_and_absent_rivals_are_shown(
-    given: list[dict[str, Any]],
-) -> None:
+def test_unknown_protocols_and_absent_rivals_are_shown(given):
     """Whatever pipelines are changed to, their rows are written and drawn."""
     found = rows(*given)
     assert len(found) == 1
@@ -248,9 +241,7 @@ def test_unknown_protocols_and_absent_rivals_are_shown(
 
 
 @pytest.mark.parametrize(("seeds", "said"), [((5, 5), " --seed 5"), ((5, 6), "")])
-def test_results_stand_beside_the_rows(
-    tmp_path: Path, seeds: tuple[int, int], said: str
-) -> None:
+def test_results_stand_beside_the_rows(tmp_path, seeds, said):
     """results.md says how it was made: the replicates and, if it was one, the seed."""
     few = [one for one in MADE_UP if one["setting"] == "phonemes"]
     configs = [{"replicates": 12, "seed": seed} for seed in seeds]

@@ -1,7 +1,5 @@
 """`curvote reproduce`: which rows, with which numbers, in which order."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

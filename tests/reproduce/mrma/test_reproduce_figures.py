@@ -1,7 +1,5 @@
 """The figures of `curvote reproduce`: complete, marked, drawn alike twice."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

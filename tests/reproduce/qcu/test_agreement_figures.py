@@ -1,7 +1,5 @@
 """QCU's figures: rows of small generated models, z, drawings, last words."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A few cells from the real tables: the recipe gives what is printed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

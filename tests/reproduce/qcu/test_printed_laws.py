@@ -1,7 +1,5 @@
 """The laws of the paper against draws made from its words, and its stated numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the section on encoders says of the circle, at a moderate size."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
@@ -36,13 +34,3 @@ def test_subset_selection_is_ahead_of_vectors_where_votes_are_few() -> None:
     ahead = found[:, 0] - found[:, 1]
     assert ahead.mean() - 3 * ahead.std(ddof=1) / np.sqrt(len(ahead)) > 0.5
     assert ahead.mean() > 1
-
-
-def test_of_two_classes_subset_selection_is_randomized_response() -> None:
-    """The same noise on the same labels, up to which label a set stands for."""
-    subset, rr = (
-        encode([0, 1, 1, 0], [0, 1], 1.0, name, random_state=1).mechanism
-        for name in ("subset", "rr")
-    )
-    assert subset.channel() == rr.channel()
-    assert np.array_equal(subset.decode(subset.outputs()), rr.decode(rr.outputs()))

@@ -1,7 +1,5 @@
 """VEC's figures and tables, and what goes beyond: rows of made-up runs, drawings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 
