@@ -1,7 +1,5 @@
 """`curvote utility` as it is asked: records, models, and the command itself."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

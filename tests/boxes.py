@@ -1,7 +1,5 @@
 """An inbox, and what stands in it."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 for each client of the npz file CLIENTS and leaves the envelopes in OUT.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What several test files need."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Small raw files in the published layouts, and what goes wrong when files travel."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What can happen to a durable file between two openings, and what is then said."""
 
-from __future__ import annotations
-
 import os
 import random
 import sqlite3

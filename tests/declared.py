@@ -1,7 +1,5 @@
 """What the systems declare, by name: stages as they stand, tables each once."""
 
-from __future__ import annotations
-
 from curvote.chain.lookup import all_systems
 from curvote.chain.stage import Stage, Table
 

@@ -4,8 +4,6 @@ What figures look like, and that they are the same twice, stands in
 `tests/reporting/test_figures.py` and in `test_report_page.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

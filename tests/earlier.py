@@ -1,7 +1,5 @@
 """A project as the version before left it: its records, manifests and tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Edits of the code that keys are computed from, as if they stood in its files."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from pathlib import Path

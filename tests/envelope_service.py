@@ -1,7 +1,5 @@
 """A service of the intake on loopback, and whoever sends to it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """A server here and clients in another process, with nothing but envelopes between."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A data set of feature vectors that comes in pieces, for the tests of the chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

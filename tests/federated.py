@@ -1,7 +1,5 @@
 """The stages of many servers on tables in memory, each given what it declares."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks bent at random, records of every kind, and all that a client shows of them."""
 
-from __future__ import annotations
-
 import random
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace

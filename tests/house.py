@@ -1,7 +1,5 @@
 """A copy of the product with one system more: a folder, and a line of the registry."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

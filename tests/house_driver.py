@@ -5,8 +5,6 @@ text a script, a mapping {file: [old, new]} an edit, {pattern: "alter"} changes 
 of files. Prints what each command and script gave, as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

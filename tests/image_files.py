@@ -1,7 +1,5 @@
 """Small fake image collections: the published layouts, invented pixels."""
 
-from __future__ import annotations
-
 import io
 import struct
 import tarfile

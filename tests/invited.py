@@ -1,7 +1,5 @@
 """A client's folder, and the servers that send signed tasks and invitations to it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

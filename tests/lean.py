@@ -1,7 +1,5 @@
 """An interpreter that finds no package but those that the base of curvote brings."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Ledgers for tests, what they say, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

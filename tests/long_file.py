@@ -1,7 +1,5 @@
 """Small invented files in long format, and curves of them one client at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table as a clinic's spreadsheet exports it: 12,000 rows of three classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs logged into a project's own MLflow, and how they are read back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Run as ``python -m tests.names``: prints what breaks the rule and exits with 1.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Small fake files of NHANES 2013-2014, in the published layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small fake tables of NHANES 2003-2006: the published columns, invented people."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tests of the mechanisms and of the exact samplers share."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """An object store on loopback: one that works, and some that do not."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

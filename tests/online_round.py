@@ -1,7 +1,5 @@
 """A server whose round of votes stays open, and honest clients in this process."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stages of protocol online on tables in memory, arrival after arrival."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

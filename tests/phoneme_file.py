@@ -1,7 +1,5 @@
 """Small fake phoneme files: the published layout, invented values and speakers."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Running a pipeline on plain functions: no Prefect, no MLflow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A PostgreSQL of the machine's own packages, for tests: started, used and ended."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

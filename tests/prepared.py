@@ -1,7 +1,5 @@
 """Folders that are made once for all workers of a session, and copied by tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

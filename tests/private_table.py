@@ -1,7 +1,5 @@
 """A table that nobody published, with counts that no other number is likely to be."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Batches of reports to fit, and what the tests of the learners compare."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which processes work on a project, and waiting for something to happen."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A small production pipeline, and how its tests look at what it did."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What curvote offers by name, and the sections of its docstrings."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Small pipelines that quantify before anything is collected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 FEATURES: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """The published files themselves, where the mirror folder holds them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A client who releases noise that nobody can repeat, and who may be killed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A realistic report page, whole and in parts that are quick to draw."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

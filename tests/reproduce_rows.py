@@ -1,7 +1,5 @@
 """Score rows as the pipelines of `reproduce` would give them, made up."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Small tasks, and honest clients that answer them."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

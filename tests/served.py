@@ -1,7 +1,5 @@
 """A project under `curvote serve`, and what somebody asks of its server."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

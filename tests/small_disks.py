@@ -1,7 +1,5 @@
 """Small disks of their own, for tests of what is full; only root may mount them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Shards of few clients, so that a small cohort has many of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from curvote.audit import release

@@ -1,7 +1,5 @@
 """Settings of stages that make classifiers of reports, whatever system they are of."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 SETTINGS: Final[dict[str, Any]] = {

@@ -7,8 +7,6 @@ Run as a script with a pickle of jobs on standard input; prints, for each job, t
 functions of curvote that ran: see `tests.traced`.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """A supervisor of two processes that sleep, which a test ends as it likes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """A small invented table: its schema, its limits, and files made of random rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from curvote.data.columns import Feature, category_feature

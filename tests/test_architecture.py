@@ -1,7 +1,5 @@
 """The pages on structure are true: named files exist, examples run as they stand."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

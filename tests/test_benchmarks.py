@@ -1,7 +1,5 @@
 """Benchmarks remember: what is kept of a run, and what counts as worse."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Classes as a value: two or more words, of which a binary method takes two."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

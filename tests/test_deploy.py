@@ -1,7 +1,5 @@
 """The files of deploy/ start commands that exist, with options that they take."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

@@ -1,7 +1,5 @@
 """The Python that docs show runs as it stands there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

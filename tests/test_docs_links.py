@@ -1,7 +1,5 @@
 """`make docs` finds what leads nowhere in the pages that it built."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from docs.making.links import faults

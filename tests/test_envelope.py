@@ -1,7 +1,5 @@
 """Envelopes: written in one way, read strictly, sealed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

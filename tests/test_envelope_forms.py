@@ -1,7 +1,5 @@
 """An envelope has one form: whoever writes it differently has written none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The notebooks of docs/gallery, as text; `make docs` runs them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import import_module

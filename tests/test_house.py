@@ -1,7 +1,5 @@
 """The house rules of CONTRIBUTING.md hold: imports, sizes, docstrings, names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

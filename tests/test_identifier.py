@@ -1,7 +1,5 @@
 """Ids of clients: ordinary spellings of one id are one, all others keep their name."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 import numpy as np

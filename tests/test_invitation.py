@@ -1,7 +1,5 @@
 """Invitations of every format; one of format 4 is about one public record."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Packages that import their names on first use look like any other package."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

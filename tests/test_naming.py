@@ -1,7 +1,5 @@
 """The rule of names that `make lint` runs is kept, and sees what breaks it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

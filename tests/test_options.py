@@ -1,7 +1,5 @@
 """One table of all options; former names are read, with a line on standard error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

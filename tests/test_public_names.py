@@ -1,7 +1,5 @@
 """Every public name has a docstring with an example, and the example runs."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re

@@ -1,7 +1,5 @@
 """docs/reliability.md lists every fault, and each row names tests that are there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """What shuffling hides: true bounds, checked against laws that can be written out."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

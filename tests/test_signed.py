@@ -1,7 +1,5 @@
 """Signed tasks: what was asked, by whom, in one form; and the file of the key."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The installed environment works: traps that no dependency check can find."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A task is judged before the record: what is none is refused, in words."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace

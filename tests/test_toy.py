@@ -5,8 +5,6 @@ longer. All that is generic then does its work by the command line: a killed run
 one after it, reruns with reasons, scores, page, MLflow and audit.
 """
 
-from __future__ import annotations
-
 import filecmp
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers of any kind are checked: what is no finite number is a UserError."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

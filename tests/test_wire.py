@@ -1,7 +1,5 @@
 """The wire as docs/envelope.md tells it: published vectors, oracles from the RFCs."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """A town whose people released once, and what may befall its accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The toy in a copy of the product: every command once, and what MLflow then holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

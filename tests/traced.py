@@ -3,8 +3,6 @@
 It imports nothing of curvote: it is asked in processes that know none.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The record and the results of a small run, as tracking gets them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks as curvote publishes them: every protocol, basis, rescaling and mechanism."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Three pipelines of one population, of which the first may name a witness."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small SAS transport files of version 5, as SAS writes them: cards and IBM floats."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Mapping, Sequence

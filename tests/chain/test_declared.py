@@ -1,7 +1,5 @@
 """What a system may not declare: it is our bug, said before anything runs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A verb that two systems declare: its own options say which form is meant."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import pytest

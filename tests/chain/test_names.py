@@ -4,8 +4,6 @@ A literal is any text but a docstring: a name by itself, a part of a dotted path
 format. In a sentence only names count that are no English words.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The systems together: one name is one thing, and every hook is there."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from importlib import import_module

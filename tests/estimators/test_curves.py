@@ -1,7 +1,5 @@
 """Curves of scikit-fda: one grid at fit and predict, else a refusal with its cure."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

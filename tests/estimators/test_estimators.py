@@ -1,7 +1,5 @@
 """The classifiers of curves: their arms, budget, public constants, and curves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Wrong parameters: each is named as the user wrote it, and nothing is spent."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Transfer as a scikit-learn class: as scikit-learn and the library want it."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -3,8 +3,6 @@
 One table of all of them: who releases rows counts them, and says where noise is from.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections import Counter

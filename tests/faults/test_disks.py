@@ -1,7 +1,5 @@
 """Disks that are full, read-only or several: one message, and with room it goes on."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

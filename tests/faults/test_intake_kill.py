@@ -1,7 +1,5 @@
 """`intake take`, killed at any moment: every envelope counts once, none is lost."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Two services of one database, one of them killed: every envelope counts once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``kill -9`` at random moments: nothing torn, nothing left behind, nothing lost."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

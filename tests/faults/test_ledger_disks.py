@@ -1,7 +1,5 @@
 """A ledger on a disk that is really full: nothing is written, with room it goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``kill -9`` and power cuts while MLflow's database is made: it stays usable."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """``kill -9`` during a client's release, many rounds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``kill -9`` while clients release: nobody twice, nothing lost, nothing uncounted."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A run that is asked to end, or whose server ends: words, and the same command."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

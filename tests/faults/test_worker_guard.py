@@ -1,7 +1,5 @@
 """``kill -9`` of a run: no worker outlives it, whatever its engine is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Clients in one process, server in another: the whole way by envelopes."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

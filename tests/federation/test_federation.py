@@ -1,7 +1,5 @@
 """Many servers: who judges what, who is reversed, and servers that answer badly."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a server accepts from another: anything may arrive, nothing may break it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

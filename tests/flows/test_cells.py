@@ -1,7 +1,5 @@
 """What a run says of its cells, and the headline that stands for all of them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A process that is started again, and again."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The command line: JSON as documented, exit codes, one message and no traceback."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`curvote data`: which raw files there are, and whether they are sound."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

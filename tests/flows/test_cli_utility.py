@@ -1,7 +1,5 @@
 """`curvote utility`: its JSON, its words, where models come from, its refusals."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

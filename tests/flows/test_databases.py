@@ -1,7 +1,5 @@
 """Prefect's and MLflow's databases destroyed, absent or newer: results stand."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

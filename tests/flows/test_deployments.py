@@ -1,7 +1,5 @@
 """What a runner takes away from Prefect's server, which others may use too."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

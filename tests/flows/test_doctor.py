@@ -1,7 +1,5 @@
 """`curvote doctor`: what is wrong is named with its way out, and mended if harmless."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Where `curvote doctor` looks for room, and whether it is let in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

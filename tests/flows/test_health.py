@@ -1,7 +1,5 @@
 """Whether serve does its work, as somebody outside of it is told."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the service answers where it cannot take an upload in now."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

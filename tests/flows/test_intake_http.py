@@ -1,7 +1,5 @@
 """The intake's service: what goes out, what comes in, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

@@ -1,7 +1,5 @@
 """The processes of the intake's service: how they begin, end and fail."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What a service of the intake has around it: its log, and a folder to count in."""
 
-from __future__ import annotations
-
 import io
 import logging
 import sys

@@ -1,7 +1,5 @@
 """`curvote ledger`: who was told what, is it in order, and all of it as a table."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

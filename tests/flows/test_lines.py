@@ -1,7 +1,5 @@
 """What a run says: plain lines, JSON, or messages to whoever serves it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands that look back: `runs`, `diff`, `show`, `list`, `status`, `report`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Figures for Prometheus: counts and dates, no value of a client."""
 
-from __future__ import annotations
-
 import time
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen

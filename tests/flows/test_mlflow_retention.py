@@ -1,7 +1,5 @@
 """What MLflow holds of runs whose records go: all of it, and nothing that is shown."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace

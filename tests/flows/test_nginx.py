@@ -1,7 +1,5 @@
 """deploy/nginx.conf, run on loopback: TLS, limits, and no word of who asked."""
 
-from __future__ import annotations
-
 import datetime
 import http.client
 import json

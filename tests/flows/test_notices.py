@@ -1,7 +1,5 @@
 """Who is told that a run failed, waits or was missed, and how little."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an operator sees of scheduled runs that fail: the reason, everywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Prefect and MLflow on a PostgreSQL, and what runs leave in a project's folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`curvote init`, `check`, and what `run` says of a file: words, JSON, exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

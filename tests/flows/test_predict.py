@@ -1,7 +1,5 @@
 """`curvote predict` and a run's model take the table that the run was trained on."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run and the server that is its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Whatever dies under `curvote serve`, its schedules go on firing."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

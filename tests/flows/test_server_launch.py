@@ -1,7 +1,5 @@
 """How Prefect's server is started, and what is said of one that ended."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

@@ -1,7 +1,5 @@
 """Who may give orders to `curvote serve`, and how little an order can say."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A stage needs no task of its own: one is made from its name and its side."""
 
-from __future__ import annotations
-
 from io import StringIO
 from pathlib import Path
 

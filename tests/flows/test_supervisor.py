@@ -1,7 +1,5 @@
 """What keeps schedules alive, with children that a test ends as it likes."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

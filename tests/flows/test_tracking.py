@@ -1,7 +1,5 @@
 """What MLflow holds of a run: a parent, its cells, their models, nothing twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """MLflow's pages stand behind a door: another user of the machine reads nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import subprocess

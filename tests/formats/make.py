@@ -1,7 +1,5 @@
 """Make an archive of all durable files as this version writes them (see README.md)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Every format that ever landed is read, taken over after a backup, or refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

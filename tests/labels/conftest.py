@@ -1,7 +1,5 @@
 """A server that has asked, and a registry that was invited."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

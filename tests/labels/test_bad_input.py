@@ -1,7 +1,5 @@
 """What the classifier of private labels refuses, and how it says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

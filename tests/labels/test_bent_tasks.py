@@ -1,7 +1,5 @@
 """Whatever a server writes into a task for labels: refused, or it hides every label."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """A classifier from codes: it learns, says what it spent, and sees only codes."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

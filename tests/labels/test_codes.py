@@ -1,7 +1,5 @@
 """Codes: what they hold and refuse, their file, and true labels in their form."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from pathlib import Path

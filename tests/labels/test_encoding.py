@@ -1,7 +1,5 @@
 """What `encode` takes for labels, what it refuses, and what its codes say."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Codes by envelope, from people and a registry: what is sent, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

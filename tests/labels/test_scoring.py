@@ -1,7 +1,5 @@
 """Scores from codes: right in the mean, honest about their error, and picky."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Choosing by codes: honest scores, equals of the best, and the simplest of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The anchor graph: what a dense computation finds, and what must be refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Risk, excess and their bounds where P(class | x) is known (VEC)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 It is right where behaviour is meant to change, and the commit says why.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from pathlib import Path

@@ -4,8 +4,6 @@ A fact is a plain JSON value. It holds no key of a stage, no digest of code, no 
 a module, no version, time or path: what names those is masked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ Releases by a command or into an outbox, and broken twins, take minutes together
 names are recorded, and `tests/audit` looks at their verdicts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

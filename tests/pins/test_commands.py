@@ -1,7 +1,5 @@
 """What commands say as JSON, or as text, and what options they have, stays as it is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Messages are drawn from seeded words for the records that the audit tries first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

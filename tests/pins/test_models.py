@@ -4,8 +4,6 @@ The archive holds a folder of MLflow for each class of model that a run keeps, a
 skops for each estimator, and beside each the records that it was asked about.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Iterator

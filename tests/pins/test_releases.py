@@ -4,8 +4,6 @@ A release under another name would be a second release of the same people. What 
 operating system gives is replaced by seeded words, so that draws repeat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

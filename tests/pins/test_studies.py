@@ -1,7 +1,5 @@
 """The smallest study of each system keeps its tables, scores, models and page."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Words that users type and read: settings, tables, names, signatures."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from importlib import import_module

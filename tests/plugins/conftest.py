@@ -1,7 +1,5 @@
 """Somebody else's package, as if it were installed."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tomllib

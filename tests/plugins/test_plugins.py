@@ -1,7 +1,5 @@
 """Mechanisms, learners and data sets of packages that are not curvote's."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is told of each of several classes: counted right, stored, shown and logged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Protocols `counts`, `stump` and `tree`: one noised cell and class a client."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

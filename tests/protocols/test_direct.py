@@ -1,7 +1,5 @@
 """Protocol `direct`: who reports when, and its stages on tables in memory."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The arm `one_of`: its message, what the server reads, and when the rule takes it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

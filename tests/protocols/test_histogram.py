@@ -1,7 +1,5 @@
 """The histogram baseline: its cells, its privacy, its law and its stage."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

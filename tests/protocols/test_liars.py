@@ -1,7 +1,5 @@
 """Some clients lie: what that costs, what `auto` takes then, what nobody can mend."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

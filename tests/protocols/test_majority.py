@@ -1,7 +1,5 @@
 """Protocol majority of two classes and more: noised labels elect a constant."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages of every protocol: within their budget, and checked whatever they hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """MRMA of several classes: each message is about one class against the rest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Protocol mrma_privunit on plain tables: MRMA whose reports are noised directions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Votes that keep coming: updating is computing anew, forgetting is a weighted mean."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

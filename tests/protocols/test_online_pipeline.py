@@ -1,7 +1,5 @@
 """Protocol online on plain tables: a drop is seen, answered, and nothing is redone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an outsider sees who trusts the shuffler: in the ledger, on the page."""
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

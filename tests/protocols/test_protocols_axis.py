@@ -1,7 +1,5 @@
 """The axis of protocols: all on the same clients, each a setting of one run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Scores and weights, plain and as the printed tables define them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who plays which role: nobody two, no group two, always the same for one seed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

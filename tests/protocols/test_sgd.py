@@ -1,7 +1,5 @@
 """Protocol `sgd`: rounds of clipped gradients, on tables in memory and as messages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any

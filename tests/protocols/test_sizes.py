@@ -1,7 +1,5 @@
 """How many numbers stand for a curve where a public rule says: `project.size: auto`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Volunteers: what they alone would give stands beside every study, unasked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

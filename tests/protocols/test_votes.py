@@ -1,7 +1,5 @@
 """Protocol votes on plain tables: random directions, and bits that weigh them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What tests of several pages need."""
 
-from __future__ import annotations
-
 import pytest
 
 from curvote.report import page

@@ -1,7 +1,5 @@
 """The data set on a page: what it holds, who holds it, how many of each class."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

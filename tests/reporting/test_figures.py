@@ -1,7 +1,5 @@
 """The figures of the report: drawn alike, complete, and of nobody's record."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

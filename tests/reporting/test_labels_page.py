@@ -1,7 +1,5 @@
 """The page of private labels: each class, what codes say of models, what one says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report of a run with several protocols: each in its place, nothing lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

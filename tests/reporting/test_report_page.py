@@ -1,7 +1,5 @@
 """The page tells the truth, needs nothing else, and obeys no name on it."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from html.parser import HTMLParser

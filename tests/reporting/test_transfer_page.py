@@ -1,7 +1,5 @@
 """The page of transfer between servers: whose privacy, what left, what it is worth."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

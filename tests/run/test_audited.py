@@ -1,7 +1,5 @@
 """What an audit is asked about a pipeline, and what the report says of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

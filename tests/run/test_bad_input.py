@@ -1,7 +1,5 @@
 """What is wrong is said once, with its place and the way out; nothing runs."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

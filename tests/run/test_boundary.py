@@ -1,7 +1,5 @@
 """The trust boundary: what the server's side holds, and what it never sees."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster that is found: it works as ours do, or the reason why not is told."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """What differs between two runs: settings, keys with reasons, scores beyond chance."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from typing import Any

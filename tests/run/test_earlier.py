@@ -1,7 +1,5 @@
 """What the version before stored is read: nothing is released or lost by an update."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

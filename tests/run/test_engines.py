@@ -1,7 +1,5 @@
 """Engines: the same bytes from each, and blocks of dead workers are done again."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from importlib import util

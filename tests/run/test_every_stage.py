@@ -1,7 +1,5 @@
 """Every stage of every system: its key, what a server's side holds, how it grows."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -4,8 +4,6 @@ Models are stored as MLflow stores them, loaded by `mlflow.pyfunc` in one fresh 
 and applied to the raw curves of the test clients of replicate 0.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ golden_scores.json holds digests. Where a number is meant to change, the digest 
 failing test shows takes the place of the old one, and the commit says why.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """More replicates draw the new ones only, fewer none: nobody sees it in the tables."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs as objects: what a user asks of them in Python."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

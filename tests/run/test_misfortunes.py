@@ -1,7 +1,5 @@
 """Clocks that jump and files that change under a run: said in words, nothing lost."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

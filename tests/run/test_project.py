@@ -1,7 +1,5 @@
 """Which folder is the project: one with a pipelines.yaml, or one that needs none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

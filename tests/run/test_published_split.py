@@ -1,7 +1,5 @@
 """The publisher's split, from the source to the roles of a study and of a release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

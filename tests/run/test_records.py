@@ -1,7 +1,5 @@
 """Records of runs: one file, whose order is no clock's; older JSON files are read."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

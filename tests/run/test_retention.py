@@ -1,7 +1,5 @@
 """What is old goes when it is asked for; what a kept run needs, or a release, stays."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """docs/runs.md, as a user of two runs follows it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of `scores --json`: what they are made of, and what stands beside them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

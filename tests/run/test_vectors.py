@@ -1,7 +1,5 @@
 """Feature vectors through the chain: public bounds, and rows that come in pieces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

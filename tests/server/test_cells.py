@@ -1,7 +1,5 @@
 """Counts freed of bias, and the classifiers that they make."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

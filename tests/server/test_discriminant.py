@@ -1,7 +1,5 @@
 """Several classes from noised moments: Fisher's rule where there is no noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Distance-weighted discrimination: the minimum, and what its penalty asks for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The gate: the majority where a decoded rule is expected to do no better."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The inbox: others write into it, and no file in it stops or loses another one."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """The intake: each invited client's message once, and no way back to who sent it."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

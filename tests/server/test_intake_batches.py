@@ -1,7 +1,5 @@
 """Envelopes taken in together: each has the outcome that it would have alone."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import get_args

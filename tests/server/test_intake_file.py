@@ -1,7 +1,5 @@
 """The intake's file: one of an earlier format becomes one of today's, whole."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

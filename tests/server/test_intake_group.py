@@ -1,7 +1,5 @@
 """Uploads that wait together: each is told after the commit, whatever fails."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A round of votes that stays open: each run folds in what came since the last one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

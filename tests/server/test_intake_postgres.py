@@ -1,7 +1,5 @@
 """The intake in PostgreSQL: as in a file, and shared by several services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count

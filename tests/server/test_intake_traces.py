@@ -1,7 +1,5 @@
 """What the bytes of the intake's file tell, and what a sealed round hides."""
 
-from __future__ import annotations
-
 import secrets
 import sqlite3
 from collections.abc import Iterator

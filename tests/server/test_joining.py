@@ -1,7 +1,5 @@
 """Reports and volunteers as one classifier: its limits, and the weights of both."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Linear discriminant analysis: scikit-learn's, and a flag where it has none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis

@@ -1,7 +1,5 @@
 """The promises of every learner, over the registry."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

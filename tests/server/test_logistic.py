@@ -1,7 +1,5 @@
 """Logistic regression: the maximum of the likelihood, or a flag."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings

@@ -1,7 +1,5 @@
 """Any linear classifier of scikit-learn as a learner; the others refused."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

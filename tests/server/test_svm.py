@@ -1,7 +1,5 @@
 """Support vector machines: the optimum of their objective, whatever the noise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

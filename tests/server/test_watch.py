@@ -1,7 +1,5 @@
 """Whether the newest votes are worse: Fisher's test, exact, for all candidates."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

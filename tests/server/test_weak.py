@@ -1,7 +1,5 @@
 """Drawing reports for the weak learners, and fitting problems of mixed sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

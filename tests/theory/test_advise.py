@@ -1,7 +1,5 @@
 """What to expect of `direct`: as simulated reports have it; and `curvote advise`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command `curvote colour`: what the model of a pipeline says of a place."""
 
-from __future__ import annotations
-
 import typer
 
 

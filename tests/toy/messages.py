@@ -1,7 +1,5 @@
 """What leaves whom: a person's place and colour, and a colour that a shop saw."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal

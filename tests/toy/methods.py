@@ -1,7 +1,5 @@
 """What the toy is measured by, and what is measured."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from curvote.chain.measure import Look, Method, Metric

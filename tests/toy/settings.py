@@ -1,7 +1,5 @@
 """The sections of pipelines.yaml that the toy reads."""
 
-from __future__ import annotations
-
 from curvote.chain.settings import Epsilon, Strict, WholeNumber
 
 

@@ -1,7 +1,5 @@
 """The tables of the toy, and its three classes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from curvote.chain.stage import FILE, TEXT, VECTOR, Table

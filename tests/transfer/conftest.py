@@ -1,7 +1,5 @@
 """A steward that has asked, and one hospital that was."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Servers with a signal, small enough for tests: two or more classes in two numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

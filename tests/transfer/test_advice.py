@@ -1,7 +1,5 @@
 """`curvote advise --server`: what each source adds, and from which epsilon on."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Combining releases: what the model says, what weights do, what is refused."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Forms: what one record moves, by every neighbour of small tables; their features."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The whole exchange of four hospitals that share nothing, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

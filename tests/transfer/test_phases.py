@@ -1,7 +1,5 @@
 """Table 1 of DTK, corrected, beside the four rates of (4)."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Weights in closed form: what an optimiser finds, for any shape and any scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

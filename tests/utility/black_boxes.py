@@ -1,7 +1,5 @@
 """The truth about drawn answers, by a way of its own: the law on a fine grid."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

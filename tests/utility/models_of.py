@@ -1,7 +1,5 @@
 """Generated data and small fitted models that the tests of utility share."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

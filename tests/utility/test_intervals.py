@@ -1,7 +1,5 @@
 """Intervals of shares, of a population's mean and of differences: all cover."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

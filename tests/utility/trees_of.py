@@ -1,7 +1,5 @@
 """Small fitted ensembles of trees of every kind, and what was read of them."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

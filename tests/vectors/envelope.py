@@ -4,8 +4,6 @@
 wrote a client has tested it against the one that is there.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A wheel of the checkout, built without a network from a copy of its parts."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

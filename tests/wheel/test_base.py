@@ -1,7 +1,5 @@
 """The base of curvote is the client: what it does without an extra, and says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

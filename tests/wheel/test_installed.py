@@ -4,8 +4,6 @@
 taken. Packages come by pip's own settings, in the tested versions.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

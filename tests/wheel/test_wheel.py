@@ -1,7 +1,5 @@
 """What a wheel of curvote holds and says of itself, and that it works by itself."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

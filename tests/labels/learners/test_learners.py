@@ -1,7 +1,5 @@
 """Learners from codes: what holds for every one, and what holds for some."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

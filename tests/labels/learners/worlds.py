@@ -1,7 +1,5 @@
 """Small worlds for learners: classes on a circle, and codes of their labels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from curvote.base.validate import FloatArray

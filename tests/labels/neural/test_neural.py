@@ -1,7 +1,5 @@
 """Networks as learners: they train, step and are kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

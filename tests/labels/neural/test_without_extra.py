@@ -1,7 +1,5 @@
 """What needs no network: images, and what is said where JAX is absent."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The regressor: as scikit-learn wants it, and only from what was released."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

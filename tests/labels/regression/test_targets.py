@@ -1,7 +1,5 @@
 """Noised numbers: the bins and mechanism that noise them, and how they are read."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations, pairwise

@@ -1,7 +1,5 @@
 """A study of private labels: who sees what, and what a change makes anew."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

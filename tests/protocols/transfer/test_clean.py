@@ -1,7 +1,5 @@
 """Learning without privacy beside transfer: the same records, in plain sight."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quantification before collection as a pipeline: rows, floors, reruns, refusals."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """pipelines.yaml: every problem in one pass, each with its line and a way out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

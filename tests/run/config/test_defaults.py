@@ -1,7 +1,5 @@
 """The file's defaults are for whoever reads them; what somebody states must be read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The key under which digests of private files are told: made once, never replaced."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A grid: every combination is a setting, and what settings share is made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the command line may change of a pipeline in production."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

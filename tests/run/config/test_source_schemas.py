@@ -1,7 +1,5 @@
 """The editor's schema of `source:`: its name says which keys there are."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

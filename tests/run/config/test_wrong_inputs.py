@@ -1,7 +1,5 @@
 """What new users write: each message says what, where, and what to write instead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """YAML 1.2: what is a text and what a number, lines of keys, merged keys, anchors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

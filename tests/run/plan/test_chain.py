@@ -1,7 +1,5 @@
 """The whole chain under Prefect, once for all tests: run, reuse, MLflow, no leak."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

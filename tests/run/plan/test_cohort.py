@@ -1,7 +1,5 @@
 """Who takes part: read once for each content of a file, and named as ever."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

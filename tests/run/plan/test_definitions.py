@@ -1,7 +1,5 @@
 """Definitions: what a function reaches, what of it counts, and notes of parsed code."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 A release under a new name would be a second release of the same clients.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

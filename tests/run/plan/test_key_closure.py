@@ -4,8 +4,6 @@ That it counts what each stage runs stands in `tests/run/test_every_stage.py`, w
 definition is in `tests/run/plan/test_definitions.py`.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Reruns: exactly what a change touches runs again, and the plan says why."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two copies of a project, one witness: what one released counts for the other."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

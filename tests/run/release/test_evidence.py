@@ -1,7 +1,5 @@
 """Manifests, the append-only copy and run records tell of what a ledger forgot."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A ledger that is locked, a clock that moves, a disk that fills, beside a release."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An intake that is gone, or another one: no round is begun anew under its task."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

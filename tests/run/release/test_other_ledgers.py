@@ -3,8 +3,6 @@
 Each attack gave 300 clients a second release before (issue 12, findings 7 and 8).
 """
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

@@ -1,7 +1,5 @@
 """Production: each client is released once, whatever is repeated, changed or lost."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import partial

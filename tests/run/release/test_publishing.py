@@ -1,7 +1,5 @@
 """What a server publishes: signed tasks of clients elsewhere, and nothing of others."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

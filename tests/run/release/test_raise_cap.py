@@ -1,7 +1,5 @@
 """`curvote ledger raise-cap`: the only way to a higher cap, said aloud and kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

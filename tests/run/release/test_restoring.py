@@ -1,7 +1,5 @@
 """`ledger backup` and `restore`: a backup never counts less than what left."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What `ledger restore` refuses, and leaves everything as it is."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

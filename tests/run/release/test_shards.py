@@ -1,7 +1,5 @@
 """Releases of many shards: every client once, in no order, whoever computes them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

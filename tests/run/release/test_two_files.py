@@ -1,7 +1,5 @@
 """Two files of one's own in one project: two populations, no second budget."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A witness outside the project recognises a folder that was put back whole."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

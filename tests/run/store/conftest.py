@@ -1,7 +1,5 @@
 """An object store for the tests of the store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

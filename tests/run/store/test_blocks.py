@@ -1,7 +1,5 @@
 """Blocks: whole or not there, and no more of them than pays."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterable, Iterator

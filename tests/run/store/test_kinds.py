@@ -1,7 +1,5 @@
 """Columns of every kind come back from a file as they were, row group by row group."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

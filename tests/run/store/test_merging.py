@@ -1,7 +1,5 @@
 """One file a table: its bytes follow from the rows alone, its groups are shards."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Sequence

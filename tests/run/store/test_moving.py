@@ -1,7 +1,5 @@
 """A project of an earlier curvote, whose raw tables stand among the others."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The server's side on an object store: same bytes, whole or not there, never lost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

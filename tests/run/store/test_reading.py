@@ -1,7 +1,5 @@
 """What is read of a table: some columns, some rows, each part of the file once."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The store: whole artifacts or none, the same from any workers and block sizes."""
 
-from __future__ import annotations
-
 import errno
 import os
 from functools import partial

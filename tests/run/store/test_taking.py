@@ -1,7 +1,5 @@
 """Stored repetitions as blocks held them: a file of them is the one from nothing."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 from pathlib import Path

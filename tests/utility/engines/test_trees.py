@@ -1,7 +1,5 @@
 """Trees: which are read, their cells, and the boxes of one answer."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Boxes in which answers stay, and bounds from them, below agreement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """A learner: the direction between the medians of both classes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from curvote.learning.learners.registry import Fits, FloatArray, majority_label

@@ -1,7 +1,5 @@
 """A mechanism of three outputs with a law of its own, and one that breaks it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

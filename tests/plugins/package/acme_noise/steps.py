@@ -1,7 +1,5 @@
 """A data set: curves that step up or down in the middle."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A study of private numbers: who sends what, what the server sees, what is scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
