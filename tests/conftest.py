@@ -5,17 +5,22 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 # Before NumPy is there: a second thread waits busily, and a worker has one processor.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 from curvote.data import raw_files
+from curvote.flows.environment import file_locked
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import definitions
 from tests import drawings, phoneme_file, plain, prepared
 from tests import town as town_
 
@@ -24,6 +29,9 @@ settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+# Typer makes the tree of an app's commands at each call: .1 s, hundreds of times.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 # A worker holds millions of objects that stay: to look for garbage among them as often
 # as by default takes 7 % of the time.
@@ -66,8 +74,24 @@ LONG = {
 }
 
 
-def pytest_collection_finish() -> None:
-    """Let forks share what was imported: no search for garbage touches it."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Parse the product once for all workers, and let forks share what there is.
+
+    Notes of the parsing stand in pytest's cache; no search for garbage touches the
+    memory that forks share.
+    """
+    kept: pytest.Cache | None = getattr(session.config, "cache", None)
+    if kept:
+        folder = kept.mkdir("curvote")
+        with file_locked(folder / "code.lock"):
+            definitions.NOTES.open(folder / "code.json")
+            for path in definitions.PACKAGE.rglob("*.py"):
+                parts = (
+                    path.relative_to(definitions.PACKAGE.parent).with_suffix("").parts
+                )
+                name = ".".join(parts).removesuffix(".__init__")
+                definitions._module_in(path, name, definitions._stamp(path))
+            definitions.NOTES.keep()
     gc.freeze()
 
 

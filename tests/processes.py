@@ -98,7 +98,11 @@ def start_fork(
 
 def start_command(*words: str, **how: Any) -> subprocess.Popen[str]:
     """Start ``curvote`` in a fork of this process."""
+    from typer.main import get_command
+
     from curvote.cli import app
+
+    get_command(app.app)  # which forks share
 
     def work() -> None:
         sys.argv = ["curvote", *words]

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 from scipy.stats import chi2
-from threadpoolctl import threadpool_limits
 
 from curvote.base import validate
 from curvote.base.errors import UserError
+from curvote.base.threads import one_thread
 from curvote.base.validate import FloatArray
 from curvote.curves.direction import Directions, Whitening
 from curvote.learning import directions as decoder
@@ -378,7 +378,7 @@ def average_worlds(
     arm: str,
 ) -> Expectation:
     """Return the expectation over random directions of the signal."""
-    with threadpool_limits(limits=1):  # matrices are too small to share
+    with one_thread():  # matrices are too small to share
         worlds = (World.draw(rng, signal, directions) for _ in range(SLANTS))
         all_errors = [errors(world) for world in worlds]
     return Expectation(float(np.mean(all_errors)), float(np.std(all_errors)), arm)
@@ -498,7 +498,7 @@ def error_range(
     directions = make_directions(arm, d, "standard", "auto")
     case = DirectCase(n, epsilon, directions, arm == "two")
     errors = []
-    with threadpool_limits(limits=1):
+    with one_thread():
         for law in LAWS:
             rng, of_law = np.random.default_rng(0), []
             for seed in range(HARD_SLANTS):

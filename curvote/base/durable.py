@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import InvalidOperation
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
@@ -209,10 +210,8 @@ class DurableFile:
         if version > self.version:
             words = f"a newer curvote wrote it (format {version}, this one reads"
             raise self._refusal_error(path, f"{words} {self.version}); update curvote")
-        with closing(sqlite3.connect(":memory:")) as model:
-            model.executescript(self.schema)
-            if version != self.version or _schema_rows(db) != _schema_rows(model):
-                raise self.damaged_error(path)
+        if version != self.version or _schema_rows(db) != _stated_rows(self.schema):
+            raise self.damaged_error(path)
         (mode,) = db.execute(f"PRAGMA journal_mode = {self.journal}").fetchone()
         if mode != self.journal.lower():
             raise self._refusal_error(
@@ -279,3 +278,10 @@ def sync_folder(path: Path) -> None:
 
 def _schema_rows(db: sqlite3.Connection) -> list[tuple[str, str | None]]:
     return db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+@cache
+def _stated_rows(schema: str) -> list[tuple[str, str | None]]:
+    with closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(schema)
+        return _schema_rows(model)

@@ -13,6 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from curvote.base.errors import UserError
+from curvote.base.threads import one_thread
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Runtime
 from curvote.pipeline.run import engines, execution
@@ -22,7 +23,6 @@ from curvote.pipeline.run.engines import (
     Engine,
     choose_engine,
     exceeded_memory,
-    one_thread,
 )
 from tests import dying, plain
 

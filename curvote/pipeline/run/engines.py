@@ -20,13 +20,11 @@ from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
-
-from threadpoolctl import ThreadpoolController
 
 from curvote.base.errors import UserError, did_you_mean
 from curvote.pipeline.config.project import Project
@@ -97,36 +95,6 @@ def _watch_parent(parent: int) -> None:
     os._exit(1)
 
 
-_changing = threading.Lock()
-_inside: list[Any] = []
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit BLAS and OpenMP to one thread, as reductions depend on it.
-
-    Several threads of a process may be inside at once. BLAS has one limit for all of
-    them, so that the last to leave restores it; OpenMP has one for each.
-    """
-    with _changing:
-        _inside.append(_thread_pools(len(sys.modules)).limit(limits=1))
-    try:
-        yield
-    finally:
-        with _changing:
-            limits = _inside.pop()  # the limits that were found last are restored first
-            limits.restore_original_limits()
-
-
-@lru_cache(maxsize=1)
-def _thread_pools(_modules: int) -> ThreadpoolController:
-    """Return the controller of the loaded libraries that have threads.
-
-    To look for them takes longer than a small block.
-    """
-    return ThreadpoolController()
-
-
 def make_version_reader() -> Callable[[], dict[str, str]]:
     """Return a function that reads the versions on which numbers may depend.
 
@@ -135,7 +103,6 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
 
     def read_versions() -> dict[str, str]:
         import hashlib
-        import sys
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
         from pathlib import Path  # this function is sent without its module

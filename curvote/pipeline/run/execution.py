@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError, UserError
+from curvote.base.threads import one_thread
 from curvote.chain import stage as stages
 from curvote.data.raw_files import digest
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import find_round, provenance, release_step
-from curvote.pipeline.run.engines import Engine, one_thread
+from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.store import arrow, artifacts, locations
 from curvote.pipeline.store.growth import first_replicates, stage_parameters
 from curvote.pipeline.store.parquet import Batch, clear_cache, merge_blocks
