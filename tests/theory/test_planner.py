@@ -70,7 +70,7 @@ def test_the_best_rule_has_the_accuracy_that_was_told(
 ):
     """No rule of the model beats ``best``, and one reaches it."""
     prior = UtilityPrior(best, 0.3, separation, positive, shape)
-    angle, offset = np.meshgrid(np.linspace(0, np.pi, 21), np.linspace(-4, 4, 201))
+    angle, offset = np.meshgrid(np.linspace(0, np.pi, 41), np.linspace(-4, 4, 801))
     coef = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     found = prior.utility(coef, offset * prior.distance)
     assert best - 2e-3 < found.max() < best + 1e-9
