@@ -296,7 +296,7 @@ class MessageSubject(SentSubject):
         return response.make_mechanism(epsilon=self.task.epsilon)
 
     @property
-    def said(self) -> Mapping[str, Any]:
+    def row_params(self) -> Mapping[str, Any]:
         """The parameters: no pair of labels alone is the worst."""
         return self.params
 
@@ -347,7 +347,7 @@ class MessageSubject(SentSubject):
         """Return messages with the inputs taken out."""
         return residuals_of_message(self.task, self.message, many, outputs, rng)
 
-    def shown(self, x: ClientData) -> FloatArray | None:
+    def input_row(self, x: ClientData) -> FloatArray | None:
         """Return z and the label where the message is made of them."""
         if set(self.message.payload.model_fields) != {"z", "label"}:
             return None

@@ -118,7 +118,7 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
         verdicts = ("violated", "pass")
     return Row(
         mechanism=subject.name,
-        params=subject.said if isinstance(subject, Subject) else subject.params,
+        params=subject.row_params if isinstance(subject, Subject) else subject.params,
         claimed=subject.budget.epsilon,
         delta=subject.budget.delta,
         exact=loss.log if loss else None,

@@ -154,7 +154,7 @@ def event_scores(
         yield f"value {j}", rows[:, j]
         if (rows[:, j] != np.rint(rows[:, j])).any():
             yield f"fineness of value {j}", binary_precision(rows[:, j])
-    first, other = map(subject.shown, inputs)
+    first, other = map(subject.input_row, inputs)
     if first is not None and other is not None:
         yield "projection on x - x2", rows @ (first - other)
         yield "values equal to x", (rows == first).sum(axis=1).astype(np.float64)

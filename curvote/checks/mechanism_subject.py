@@ -394,7 +394,7 @@ class MechanismSubject(Subject):
             return bits.astype(np.float64)
         return np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
 
-    def shown(self, x: Array) -> Array | None:
+    def input_row(self, x: Array) -> Array | None:
         """Return the value, the record, the label, or its one-hot bits."""
         if isinstance(self.mechanism, PackedMechanism | alibi.Alibi):
             return np.asarray(np.arange(self.mechanism.n_classes) == x, dtype=float)

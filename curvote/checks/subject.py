@@ -141,7 +141,7 @@ class Subject(ABC):
         return ""
 
     @property
-    def said(self) -> Mapping[str, Any]:
+    def row_params(self) -> Mapping[str, Any]:
         """The parameters, and the law of the worst pair of labels, for the row."""
         return {**self.params, **pair_details(self.mechanism)}
 
@@ -188,7 +188,7 @@ class Subject(ABC):
         numbers = [v for v in map(np.asarray, outputs.values()) if v.dtype.kind != "O"]
         return np.hstack([v.astype(np.float64).reshape(len(v), -1) for v in numbers])
 
-    def shown(self, x: Any) -> FloatArray | None:
+    def input_row(self, x: Any) -> FloatArray | None:
         """Return the input in the form of an output's row (k,), or None."""
         del x
         return None

@@ -61,7 +61,6 @@ app.callback()(terminal.top)
 for part in (data, ledger, client, intake):
     app.add_typer(part.app)
 
-_NOT_OF_THE_RUN = {"yes", "log_format", "metrics_port", "project"}
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
@@ -106,10 +105,25 @@ def run(
     project: terminal.ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    options = {n: value for n, value in locals().items() if n not in _NOT_OF_THE_RUN}
-    place = find_project(project, starter=True)
-    terminal.set_up_output(place, log_format, metrics_port)
-    _check_and_run(project, ask=sys.stdin.isatty() and not yes, **options)
+    terminal.set_up_output(
+        find_project(project, starter=True), log_format, metrics_port
+    )
+    _check_and_run(
+        project,
+        pipeline=pipeline,
+        only=only,
+        start=start,
+        force=force,
+        overrides=overrides,
+        new_release=new_release,
+        new_people=new_people,
+        ask=sys.stdin.isatty() and not yes,
+        replicates=replicates,
+        seed=seed,
+        engine=engine,
+        workers=workers,
+        block=block,
+    )
 
 
 @app.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -110,12 +110,31 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: terminal.ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    arguments = locals()
     from curvote.cli import utility_output as output
     from curvote.systems.utility import request as requests
 
     options = requests.Options(
-        **{f.name: arguments[f.name] for f in fields(requests.Options)}
+        data=data,
+        sensitive=sensitive,
+        bounds=bounds,
+        epsilon=epsilon,
+        target=target,
+        metric=metric,
+        share=share,
+        label=label,
+        positive=positive,
+        group=group,
+        public=public,
+        train=train,
+        mechanism=mechanism,
+        read=read,
+        features=features,
+        rows=rows,
+        confidence=confidence,
+        draws=draws,
+        delta=delta,
+        client_side=client_side,
+        as_published=as_published,
     )
     say = terminal.numbered_lines(5 if as_published else 4)
     given_model = find_model(model, project, trust_pickle, cell)

@@ -163,9 +163,8 @@ class ScoreChange:
         verdict = {"beyond_chance": self.significant, "verdict": self.verdict}
         named = self.where.items()
         where = {name: value for name, value in named if value is not None}
-        where = (
-            dict.fromkeys(results.ALWAYS_COLUMNS) | where
-        )  # as `scores --json` has them
+        # The columns are those of `scores --json`.
+        where = dict.fromkeys(results.ALWAYS_COLUMNS) | where
         return where | values | {"replicates": list(self.n)} | verdict
 
 

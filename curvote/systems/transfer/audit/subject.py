@@ -311,7 +311,7 @@ class TableSubject(SentSubject):
         gap = residuals.uniformity_gap(uniforms, alpha)
         return gap or residuals.check_lags(uniforms[:PAIRED_NUMBERS, :-1])
 
-    def shown(self, x: ClientData) -> FloatArray | None:
+    def input_row(self, x: ClientData) -> FloatArray | None:
         """Return the release without noise, None for another payload."""
         if self.message.payload is not ReleaseMessage.payload:
             return None
