@@ -24,6 +24,7 @@ from curvote.flows.machine import (
     explained_errors,
     stop_cause,
 )
+from curvote.flows.server.launch import ServerLaunch
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.pipeline.config.project import Project
@@ -170,6 +171,16 @@ def test_a_server_that_is_busy_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("socket.create_connection", wait)
     assert describe_silence("http://127.0.0.1:9/api", patient=True) is None
     assert describe_silence("http://127.0.0.1:9/api") is not None
+
+
+def test_a_small_disk_is_no_cause_before_a_server_has_ended(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients' tables may have a disk of a few MiB, with room for what they need."""
+    monkeypatch.setattr(machine, "full_folder", lambda *_: project.clients)
+    launch = ServerLaunch(project.state / "prefect", "secret")
+    assert launch.database_problem() is None
+    assert "no space left" in launch.end_reason()
 
 
 def falls_over() -> None:
