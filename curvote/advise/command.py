@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 HEAD = (
-    "Error to expect of direct in %, ± its spread from run to run; in brackets, where",
-    "nine runs of ten end if records are shifted, skewed, heavy-tailed or correlated:",
+    "Error to expect of protocol direct in %, ± its spread from run to run; in brackets,",
+    "where nine runs of ten end if records are shifted, skewed, heavy-tailed or",
+    "correlated. Columns: a weak, a middle and a strong link of numbers and class.",
 )
 
 
@@ -44,7 +45,7 @@ def volunteer_lines(outlook: Outlook) -> Iterator[str]:
         return
     yield ""
     yield f"{bought.count} volunteers who make their records and labels public for good"
-    yield f"are worth reports of N epsilon^2 = {bought.worth:,.0f}. Error in %:"
+    yield f"tell as much as reports of N epsilon^2 = {bought.worth:,.0f}. Error in %:"
     yield ""
     worth = f"{bought.worth:,.0f}"
     table = [
@@ -62,9 +63,9 @@ def liar_lines(outlook: Outlook) -> Iterator[str]:
     """Yield lines that compare `votes` with `direct` under liars."""
     if not outlook.liars:
         return
-    share = f"With {100 * outlook.liars:g} % of liars"
+    share = f"Where {100 * outlook.liars:g} % of the clients lie"
     yield ""
-    yield f"{share}, the worse of two lies, error in %, honest -> lied to:"
+    yield f"{share}, in the worse of two ways: error in %, all honest -> with lies:"
     yield ""
     table = [["epsilon", "", *outlook.signals]]
     hidden = []
@@ -80,12 +81,12 @@ def liar_lines(outlook: Outlook) -> Iterator[str]:
             pairs = ((honest[name].error, lied[name].error) for name in honest)
             table.append(kind + [" -> ".join(map(format_percent, p)) for p in pairs])
         lost = (100 * (votes[name].error - direct[name].error) for name in votes)
-        table.append(["", "votes cost, honest", *(f"{points:+.1f}" for points in lost)])
+        table.append(["", "votes cost if honest", *(f"{points:+.1f}" for points in lost)])
         hidden.append(f"epsilon {at}: {format_percent(row.lied.hidden)} % or more")
     yield from align_columns(table)
     yield ""
-    yield f"{share} no protocol in which each client sends one message can"
-    yield "find a signal whose best rule (classes being equal) errs on"
+    yield f"{share}, no protocol in which each client sends one message can learn"
+    yield "anything if even the best rule errs (of two equal classes) on"
     yield from hidden
 
 
@@ -102,52 +103,53 @@ PLANNER: dict[str, float | str | None] = {
 
 
 def advise(  # noqa: PLR0917 - the options of a command are its arguments
-    clients: Annotated[int, Option(help="All clients who take part.")],
-    d: Annotated[int, Option("--features", "--d", help="Numbers in a record.")],
+    clients: Annotated[int, Option(help="Number of clients who take part.")],
+    d: Annotated[int, Option("--features", "--d", help="How many numbers a record has.")],
     epsilon: Annotated[
-        list[float], Option(help="Budget of each client; several: a row each.")
+        list[float], Option(help="Budget of each client; give several for a row each.")
     ],
     best: Annotated[
-        float | None, Option(help="Plan MRMA: accuracy of the best rule, no noise.")
+        float | None,
+        Option(help="Plan MRMA instead, if the best rule without noise is so accurate."),
     ] = None,
     spread: Annotated[
         float, Option(help="MRMA: standard deviation of a number in a class.")
     ] = SPREAD,
     separation: Annotated[
         float | None,
-        Option(help="MRMA: distance of class means (default: by best and spread)."),
+        Option(help="MRMA: distance of the classes' means (default: from --best)."),
     ] = None,
     weak: Annotated[
         float | None,
-        Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
+        Option(help="MRMA: mean accuracy of a pilot's weak classifiers, if known."),
     ] = None,
     weak_size: Annotated[
-        int | None, Option("--weak-size", help="MRMA: reports of each of those.")
+        int | None, Option("--weak-size", help="MRMA: reports of each of them.")
     ] = None,
-    positive: Annotated[float, Option(help="Share of the positive class.")] = 0.5,
+    positive: Annotated[float, Option(help="Share of the second class.")] = 0.5,
     shape: Annotated[
-        str, Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
+        str, Option(help="MRMA: records form two groups (classes) or one (cloud).")
     ] = SHAPE,
     mechanism: Annotated[
-        str, Option(help="MRMA: unbiased mechanism of reports.")
+        str, Option(help="MRMA: mechanism that noises reports (unbiased).")
     ] = MECHANISM,
     liars_: Annotated[
-        float, Option("--liars", help="Share of clients who may lie, below 0.5.")
+        float, Option("--liars", help="Share of clients who may lie, such as 0.05.")
     ] = 0.0,
     volunteers_: Annotated[
-        int, Option("--volunteers", help="How many make record and label public.")
+        int, Option("--volunteers", help="Clients who make record and label public.")
     ] = 0,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Say what protocol auto takes and what error to expect; --best plans MRMA."""
+    """Say which protocol fits so many clients, and what error to expect of it."""
     if best is None:
         option_values = (spread, separation, weak, weak_size, shape, mechanism)
         pairs = zip(PLANNER.items(), option_values, strict=True)
         names = [name for (name, default), value in pairs if value != default]
         if names:
             raise UserError(
-                f"{', '.join(names)} describes a task to the planner of MRMA; give"
-                " --best too, or leave it out."
+                f"{', '.join(names)} is read by the plan of MRMA only: add --best, or"
+                f" leave {', '.join(names)} out."
             )
         from curvote.advise.outlook import look_ahead
 
@@ -157,9 +159,9 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         typer.echo(text or _outlook_text(outlook))
         return
     if liars_:
-        raise UserError("--liars asks what auto takes; leave --best out.")
+        raise UserError("the plan of MRMA (--best) knows no --liars: leave one out.")
     if volunteers_:
-        raise UserError("--volunteers asks beside what auto takes; leave --best out.")
+        raise UserError("the plan of MRMA (--best) knows no --volunteers: leave one out.")
     from curvote.advise.planner import prior_from_weak, recommend
     from curvote.advise.prior import UtilityPrior
     from curvote.base.privacy import Budget
@@ -169,16 +171,18 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     prior = UtilityPrior(best, spread, separation, positive, shape)
     if len(epsilon) > 1:
         raise UserError(
-            f"--epsilon is given {len(epsilon)} times; a plan (--best) is for one."
+            f"--epsilon is given {len(epsilon)} times, but a plan of MRMA (--best) is for"
+            " one: give it once."
         )
     budget = epsilon[0]
     if weak is not None or weak_size is not None:
         if weak is None or weak_size is None:
             raise UserError(
-                "--weak and --weak-size tell of a pilot together; give both."
+                "a pilot is told by --weak and --weak-size together: give both."
             )
         if separation is not None:
-            raise UserError("--separation is what --weak stands for; give one of them.")
+            message = "--weak stands in place of --separation: give one of them."
+            raise UserError(message)
         prior = prior_from_weak(prior, weak, weak_size, d, budget, mechanism=mechanism)
     plan = recommend(clients, d, budget, prior, mechanism=mechanism)
     kinds = messages_of("mrma")
@@ -227,21 +231,21 @@ def _plan_lines(
         f" {prior.best:.1%})"
     )
     yield (
-        f"from run to run     {100 * prediction.spread:.1f} points; 95 % of the runs:"
+        f"from run to run     ± {100 * prediction.spread:.1f} points; 95 % of the runs:"
         f" {low:.1%} to {high:.1%}"
     )
     yield (
-        f"weak classifiers    {prediction.weak:.1%}; reversal is right for"
-        f" {prediction.reversal_right:.0%}"
+        f"weak classifiers    {prediction.weak:.1%}; it is rightly decided which"
+        f" to reverse for {prediction.reversal_right:.0%} of them"
     )
-    yield f"constant classifier {prior.constant:.1%}"
+    yield f"majority            {prior.constant:.1%} (always the more frequent class)"
     if prediction.accuracy < prior.constant + NO_GAIN:
-        yield "Nothing is learnt here: it takes more clients or a larger epsilon."
+        yield "Nothing would be learnt here: ask more clients or spend a larger epsilon."
     if views:
         yield ""
-        yield f"For {OUTSIDER}, epsilon of a"
+        yield f"For {OUTSIDER}, epsilon is"
     for name, view in views.items():
-        yield f"{name}: {view}, one of {view.crowd:,}"
+        yield f"{view} for a {name}, hidden among {view.crowd:,}"
 
 
 def _outlook_text(outlook: Outlook) -> str:
@@ -267,13 +271,13 @@ def _outlook_text(outlook: Outlook) -> str:
     table.append(["", "no privacy, best rule", "", "", *best])
     lines = [*HEAD, "", *align_columns(table)]
     if any(row.gains_nothing(name) for row in outlook.rows for name in outlook.signals):
-        lines += ["", "* expect nothing better than the majority"]
+        lines += ["", "* no better than the majority: always the more frequent class"]
     outsiders = [
-        f"epsilon {row.epsilon:g}: {row.outside}, one of {row.outside.crowd:,}"
+        f"{row.outside} instead of {row.epsilon:g}, hidden among {row.outside.crowd:,}"
         for row in outlook.rows
         if row.outside
     ]
     if outsiders:
-        outsiders = ["", f"For {OUTSIDER}:", *outsiders]
+        outsiders = ["", f"For {OUTSIDER}, epsilon is", *outsiders]
     more = *volunteer_lines(outlook), *outsiders, *liar_lines(outlook)
     return "\n".join([*lines, "", *reasons, *more])

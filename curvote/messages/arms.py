@@ -50,7 +50,7 @@ def check_moment_width(d: int, share: float) -> None:
     if share < 1 and d > MAX_WIDTH:
         raise UserError(
             f"a report would hold a second moment of {d} numbers, {MAX_WIDTH} at most;"
-            " take arm mean, or fewer numbers."
+            " write direct.arm: mean, or take fewer numbers."
         )
 
 

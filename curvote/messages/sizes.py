@@ -135,7 +135,7 @@ def _resolve_size(
     n = int(clients.train + clients.vote)
     n = int(clients.public) if pipeline.protocol == VOLUNTEERS.name else n
     if n < 1:
-        message = "a rule asks how many clients train or vote: nobody; state the size."
+        message = "the rule counts who trains or votes, which nobody does; state a size."
         raise UserError(message, where=_SETTING_PATH)
     worth = ReportWorth(pipeline, n, epsilon)
     dataset, parameters = resolve_source(pipeline.source)
@@ -146,10 +146,11 @@ def _resolve_size(
     update |= {name: [value] for name, value in pairs.items()}
     settings = pipeline.model_copy(update=update)
     value, wanted = worth.worth(size), worth.wanted_size(size)
-    words = f"{FACTOR:g} (N epsilon^2)^{POWER:g} = {wanted:.1f}, "
+    words = f"{FACTOR:g} (N epsilon^2)^{POWER:g} = {wanted:.1f} numbers a record are"
+    words += " worth their noise, "
     if epsilon and value == n * epsilon**2:
         words += f"N epsilon^2 = {value:,.6g}"
     else:
         text = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-        words += f"as noisy as `direct` at N epsilon^2 = {text}"
+        words += f"which is that of `direct` at N epsilon^2 = {text}"
     return Part(settings, tuple(pairs.items()), f"d = {size}", words)

@@ -227,7 +227,7 @@ def describe_choices(config: Mapping[str, Any]) -> list[str]:
     protocols: dict[tuple[str, str], list[str]] = {}
     for _, part in labelled_parts(config):
         if part.reason:
-            choice = Cell(part.pairs).words, f"{part.method} ({part.reason})"
+            choice = Cell(part.pairs).words, f"{part.method}, because {part.reason}"
             protocols.setdefault(choice, []).append(part.settings.called)
     return [
         f"{', '.join(filter(None, (*dict.fromkeys(names), words)))}: {choice}"
@@ -483,9 +483,9 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
     ):
         part = open_arm[0]
         message = (
-            "a release names its arm, so that no later rule makes another one of it:"
-            f" {part.method} (protocol: {part.settings.protocol}) is what the rule"
-            " takes today."
+            "a release states how its message is formed, so that no later rule makes"
+            f" another one of it: {part.method} (protocol: {part.settings.protocol}) is"
+            " what the rule takes today."
         )
         yield Problem(message, ("protocol",))
     elif not chain.production:

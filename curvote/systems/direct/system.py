@@ -53,7 +53,7 @@ TWO_ROUNDS_LIMIT = 0.2
 # 1-of-K pays where its noise is less by this factor: its second moment is noisier.
 ONE_OF_FACTOR = 1.5
 _TOO_WIDE = (
-    f"a second moment of more than {MAX_WIDTH} numbers would be too long to send"
+    f"a report of how more than {MAX_WIDTH} numbers go together is too long to send"
 )
 
 
@@ -89,21 +89,22 @@ def choose_arm(
     n, p = validate.at_least(1, n=n), validate.at_least(1, d=d) + 1
     label_size = (validate.at_least(2, n_classes=n_classes) - 1) * p
     v = privunit_variance(label_size, epsilon) / n
-    label_reason = "all of the report goes into the label moment"
-    two_reason = "a first round for centre and whitening pays"
+    label_reason = "so a report says only how its numbers go with its class"
+    joint_reason = "so a report also says how its numbers go together"
+    two_reason = "so a first round of reports pays, which centres and scales"
     energy = v * label_size * p
-    counted_energy = f"{energy:.2g} with all classes and numbers counted"
+    counted_energy = f"{energy:.2g} over all classes and numbers"
     if d > MAX_WIDTH:
         arm, why = "mean", _TOO_WIDE
     elif n_classes == 2 and v > steps[0]:
         arm, why = "mean", f"above {steps[0]:.2g}, {label_reason}"
     elif n_classes == 2 and v > steps[1]:
-        arm, why = "joint", f"at most {steps[0]:.2g}, the second moment pays"
+        arm, why = "joint", f"at most {steps[0]:.2g}, {joint_reason}"
     elif n_classes == 2:
         arm, why = "two", f"at most {steps[1]:.2g}, {two_reason}"
     elif (factor := noise_factor(n_classes, p, epsilon)) > ONE_OF_FACTOR:
         arm = "one_of"
-        why = f"1 of {n_classes} with a direction has {factor:.2g} times less noise"
+        why = f"{factor:.2g} times less where a report names one of {n_classes} classes"
     elif energy > TWO_ROUNDS_LIMIT:
         arm = "mean"
         why = f"{counted_energy}, above {TWO_ROUNDS_LIMIT:g}, {label_reason}"
@@ -112,13 +113,13 @@ def choose_arm(
         why = f"{counted_energy}, at most {TWO_ROUNDS_LIMIT:g}, {two_reason}"
     if validate.minority(liars=liars) and arm != "mean":
         arm = "mean"
-        why = f"small, but {_format_liars(liars)}; these reports are the shortest"
-    size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
-    return Choice("direct", arm, v, f"{size}: {why}")
+        why = f"small, but {_format_liars(liars)}, and a lie in these counts least"
+    size = f"all reports together leave noise {v:.2g} (N epsilon^2 ="
+    return Choice("direct", arm, v, f"{size} {n * epsilon**2:,.6g}): {why}")
 
 
 def _format_liars(liars: float) -> str:
-    return f"{100 * liars:g} % may lie"
+    return f"{100 * liars:g} % of the clients may lie"
 
 
 def noise_factor(n_classes: int, p: int, epsilon: float) -> float:
@@ -145,11 +146,11 @@ def choose_protocol(
     best = choose_arm(n, d, epsilon, liars, n_classes, steps=steps)
     size, _, _ = best.reason.partition(":")
     if best.noise > MAX_NOISE:
-        why = f"above {MAX_NOISE:g}, expect nothing better than the majority"
+        why = f"above {MAX_NOISE:g}, so expect nothing better than the majority"
         return Choice("majority", None, best.noise, f"{size}: {why}")
     if not liars:
         return best
-    why = f"small, but {_format_liars(liars)}, and with one bit each they turn least"
+    why = f"small, but {_format_liars(liars)}, and a lie of one bit counts least"
     return Choice("votes", None, best.noise, f"{size}: {why}")
 
 
@@ -192,8 +193,8 @@ def check_join(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, _LABELS_SETTING)
     if pipeline.direct.arm in ARM_PROTOCOLS or pipeline.protocol in PROTOCOL_ARMS:
         message = (
-            "volunteers are joined with reports of arm mean or joint: they centre and"
-            " whiten as a first round would; name one of these."
+            "volunteers are joined with reports of mean or joint, since they centre and"
+            " scale the numbers as a first round would; name one of these."
         )
         yield Problem(message, _LABELS_SETTING)
     if pipeline.liars:
@@ -256,7 +257,7 @@ def epsilon_choices(pipeline: axis.PipelineSettings) -> Iterator[tuple[float, Ch
         dataset, parameters = resolve_source(pipeline.source)
         d = dataset.width(parameters)
     if d is None:
-        message = "how many numbers a record has is not known yet; name the arm."
+        message = "how many numbers a record has is not known yet; state direct.arm."
         raise UserError(message, where=("protocol",))
     joined = joins_volunteers(pipeline)
     by_auto = pipeline.protocol == AUTO_PROTOCOL and not joined
@@ -267,8 +268,8 @@ def epsilon_choices(pipeline: axis.PipelineSettings) -> Iterator[tuple[float, Ch
         if joined:
             size, count = choice.reason.partition(":")[0], pipeline.clients.public
             reason = (
-                f"{size}: beside the labels of {count} volunteers, worth N epsilon^2 ="
-                f" {volunteer_worth(count, d, n_classes):,.0f}"
+                f"{size}: the labels of {count} volunteers are worth as much as reports"
+                f" of N epsilon^2 = {volunteer_worth(count, d, n_classes):,.0f}"
             )
             choice = replace(choice, arm=joined_arm(choice.arm), reason=reason)
         yield epsilon, choice

@@ -217,13 +217,15 @@ def choose_form(setup: PublicSetup) -> Choice:
         cells_per_grid = (math.ceil(1 / PITCH) + 1) ** d
         grids = min(_GRIDS, max(1, _CELLS // (setup.classes * cells_per_grid)))
         params = {"order": d, "pitch": PITCH, "grids": grids, "cells": _CELLS}
-        reason = f"{d} features: cells of {PITCH} see any boundary (v = {v:.2g})"
+        reason = f"{d} features are few: cells show any boundary (noise {v:.2g})"
         return Choice("cells", params, weights, reason)
     energy = (d + 1) * v
     arm = "joint" if energy < SECOND_MOMENT_LIMIT else "mean"
-    sign = "below" if arm == "joint" else "above"
+    sign, also = ("below", "also") if arm == "joint" else ("above", "do not")
     reason = (
-        f"{d} features: a line; p v = {energy:.2g} is {sign} {SECOND_MOMENT_LIMIT:g}"
+        f"{d} features are too many for cells, so a line parts the classes; servers"
+        f" {also} release how features go together, as the noise left in that,"
+        f" {energy:.2g}, is {sign} {SECOND_MOMENT_LIMIT:g}"
     )
     return Choice("moments", {"arm": arm}, weights, reason)
 
