@@ -201,12 +201,12 @@ def print_spending(project: Project, plan: Plan) -> bool:
         if ledger:
             spent = ledger.most_spent_in(people)
     lines.write_line(
-        f"releases about population {people}: cap {cap} for each client, the largest"
-        f" total so far {spent}"
+        f"This run releases something about the clients of population {people}. Cap"
+        f" of each: {cap}; spent so far, at most: {spent}"
     )
     for step in steps:
         message = stages.stage_message(step.params)
         n = message.invited_count(plan.configured.values())
-        words = f"epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
+        words = f"spends epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
         lines.write_line(f"  {step.stage.name}: {words}")
     return spent == Amount()

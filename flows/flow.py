@@ -99,7 +99,9 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
     display.print_user_file(project, plan)
     display.print_choices(plan)
     if display.print_spending(project, plan) and request.ask:
-        ask_consent("Is it released about these people, for the first time?", yes=False)
+        ask_consent(
+            "Nothing was released about these people before. Release it now?", yes=False
+        )
     record = records.record_start(project, plan.configured, plan.steps, process_tag())
     records.hold_run_lock(project, record.id)
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
@@ -108,7 +110,7 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
             _run_steps(project, plan, record, request)
         for opened in publish_rounds(project, plan.configured, plan.steps):
             print(f"published: {opened.task}\ninvitations: {opened.invitations}")
-            print(f"waiting for {opened.waits_for} envelopes", flush=True)
+            print(f"{opened.waits_for} envelopes are needed to go on", flush=True)
         status, why = "completed" if plan.complete else "partial", ""
         if blocked := plan.blocked_steps():
             status, why = "blocked", blocked[0].reason

@@ -128,12 +128,12 @@ def report_missed(
     ``made_up`` where one run makes up for them.
     """
     count = fact["count"]
-    how_many = f"{count} firings" if count > 1 else "a firing"
+    how_many = f"{count} scheduled runs" if count > 1 else "a scheduled run"
     if "first" not in fact:
-        say(f"passed over {how_many}: a run was under way", pipeline=pipeline)
+        say(f"did not start {how_many}: a run was under way", pipeline=pipeline)
         return
     last = datetime.fromisoformat(fact["last"]).strftime("%Y-%m-%d %H:%M:%S UTC")
-    then = "made up for now" if fact["made_up"] else "not made up for"
+    then = "one run makes up for it now" if fact["made_up"] else "none makes up for it"
     text = f"missed {how_many}, the latest at {last}; {then}"
     say(text, "warning", pipeline=pipeline)
     send_notice(project, "missed", pipeline, count=count, last=fact["last"])

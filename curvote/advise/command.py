@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 HEAD = (
-    "Error to expect of protocol direct in %, ± its spread from run to run; in brackets,",
+    "Error to expect of protocol direct in %, ± its spread from run to run; brackets:",
     "where nine runs of ten end if records are shifted, skewed, heavy-tailed or",
     "correlated. Columns: a weak, a middle and a strong link of numbers and class.",
 )
@@ -81,7 +81,9 @@ def liar_lines(outlook: Outlook) -> Iterator[str]:
             pairs = ((honest[name].error, lied[name].error) for name in honest)
             table.append(kind + [" -> ".join(map(format_percent, p)) for p in pairs])
         lost = (100 * (votes[name].error - direct[name].error) for name in votes)
-        table.append(["", "votes cost if honest", *(f"{points:+.1f}" for points in lost)])
+        table.append(
+            ["", "votes cost, if honest", *(f"{points:+.1f}" for points in lost)]
+        )
         hidden.append(f"epsilon {at}: {format_percent(row.lied.hidden)} % or more")
     yield from align_columns(table)
     yield ""
@@ -104,13 +106,15 @@ PLANNER: dict[str, float | str | None] = {
 
 def advise(  # noqa: PLR0917 - the options of a command are its arguments
     clients: Annotated[int, Option(help="Number of clients who take part.")],
-    d: Annotated[int, Option("--features", "--d", help="How many numbers a record has.")],
+    d: Annotated[int, Option("--features", "--d", help="Numbers of a record.")],
     epsilon: Annotated[
         list[float], Option(help="Budget of each client; give several for a row each.")
     ],
     best: Annotated[
         float | None,
-        Option(help="Plan MRMA instead, if the best rule without noise is so accurate."),
+        Option(
+            help="Plan MRMA instead, if the best rule without noise is so accurate."
+        ),
     ] = None,
     spread: Annotated[
         float, Option(help="MRMA: standard deviation of a number in a class.")
@@ -121,7 +125,7 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     ] = None,
     weak: Annotated[
         float | None,
-        Option(help="MRMA: mean accuracy of a pilot's weak classifiers, if known."),
+        Option(help="MRMA: accuracy of a pilot's weak classifiers, if known."),
     ] = None,
     weak_size: Annotated[
         int | None, Option("--weak-size", help="MRMA: reports of each of them.")
@@ -159,9 +163,9 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         typer.echo(text or _outlook_text(outlook))
         return
     if liars_:
-        raise UserError("the plan of MRMA (--best) knows no --liars: leave one out.")
+        raise UserError("the plan of MRMA (--best) knows no --liars.")
     if volunteers_:
-        raise UserError("the plan of MRMA (--best) knows no --volunteers: leave one out.")
+        raise UserError("the plan of MRMA (--best) knows no --volunteers.")
     from curvote.advise.planner import prior_from_weak, recommend
     from curvote.advise.prior import UtilityPrior
     from curvote.base.privacy import Budget
@@ -171,14 +175,13 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     prior = UtilityPrior(best, spread, separation, positive, shape)
     if len(epsilon) > 1:
         raise UserError(
-            f"--epsilon is given {len(epsilon)} times, but a plan of MRMA (--best) is for"
-            " one: give it once."
+            f"--epsilon is given {len(epsilon)} times, but a plan (--best) is for one."
         )
     budget = epsilon[0]
     if weak is not None or weak_size is not None:
         if weak is None or weak_size is None:
             raise UserError(
-                "a pilot is told by --weak and --weak-size together: give both."
+                "--weak and --weak-size describe a pilot together: give both."
             )
         if separation is not None:
             message = "--weak stands in place of --separation: give one of them."
@@ -240,7 +243,7 @@ def _plan_lines(
     )
     yield f"majority            {prior.constant:.1%} (always the more frequent class)"
     if prediction.accuracy < prior.constant + NO_GAIN:
-        yield "Nothing would be learnt here: ask more clients or spend a larger epsilon."
+        yield "Nothing would be learnt here: ask more clients or spend more epsilon."
     if views:
         yield ""
         yield f"For {OUTSIDER}, epsilon is"

@@ -44,7 +44,7 @@ def warn_outside(
     )
     more = f" and {len(beyond) - _COLUMNS} more" * (len(beyond) > _COLUMNS)
     warnings.warn(
-        f"values outside of what is stated ({described}{more}): {what} These shares"
+        f"values beyond what is stated ({described}{more}): {what} These shares"
         " are read"
         " from the data without noise: they are for its holder, and stand in no model.",
         UserWarning,

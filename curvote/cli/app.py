@@ -61,9 +61,9 @@ app.callback()(terminal.top)
 for part in (data, ledger, client, intake):
     app.add_typer(part.app)
 
-Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
-From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
-Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
+Only = Annotated[str | None, typer.Option(help="Run this stage again, and no other.")]
+From = Annotated[str | None, typer.Option("--from", help="Run from this stage on.")]
+Force = Annotated[list[str], typer.Option(help="Run it again; must give the same.")]
 
 
 @app.command()
@@ -72,7 +72,7 @@ def demo(
     engine: terminal.EngineName = None,
     workers: terminal.Workers = None,
 ) -> None:
-    """Run the small simulated pipeline, print its table and where its report is."""
+    """Run a small example in seconds; print its table and where its report is."""
     _check_and_run(project, pipeline="demo", engine=engine, workers=workers)
 
 
@@ -85,26 +85,28 @@ def run(
     overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
     new_release: Annotated[
         bool,
-        typer.Option("--new-release", help="Production: release again; spends again."),
+        typer.Option("--new-release", help="Ask all again: spends again."),
     ] = False,
     new_people: Annotated[
-        bool, typer.Option("--new-people", help="They are others.")
+        bool,
+        typer.Option("--new-people", help="Records that are new are other people."),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a release.")
+        bool, typer.Option("--yes", help="Release without a question.")
     ] = False,
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
     engine: terminal.EngineName = None,
     workers: terminal.Workers = None,
     block: Annotated[
-        int | None, typer.Option(min=1, help="Replicates done at once.")
+        int | None,
+        typer.Option(min=1, help="Repetitions done at once (fewer: less memory)."),
     ] = None,
     log_format: terminal.LogFormat = "text",
     metrics_port: terminal.MetricsPort = None,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Run a pipeline; what is unchanged is reused, what was killed goes on."""
+    """Run a pipeline; stages that need no new run are reused."""
     terminal.set_up_output(
         find_project(project, starter=True), log_format, metrics_port
     )
@@ -135,13 +137,11 @@ def plan(
     overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Every reason, not just the first.")
-    ] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print all reasons.")] = False,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Say what a run would do, stage by stage, and why; runs nothing."""
+    """Say what a run would do, stage by stage, and why; run nothing."""
     from curvote.papers.registry import file_of
     from curvote.pipeline.run.planner import Selection, make_plan
 

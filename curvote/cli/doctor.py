@@ -58,8 +58,8 @@ def runs_in_state(project: Project, state: str) -> list[records.RunRecord]:
 def check_runs(project: Project) -> Iterator[Finding]:
     """Check for runs that are recorded as running, but have ended."""
     dead = runs_in_state(project, "killed")
-    words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
-    fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
+    words = f"recorded as running, but ended: {shorten_list([r.id for r in dead])}"
+    fix = "`curvote doctor --fix` records that they ended; so does the next run"
     if dead or records.run_ids(project, last=1):
         live = f"{len(runs_in_state(project, 'running'))} running"
         yield Finding.of("stale runs", words if dead else "", fix, live, "warning")
@@ -91,7 +91,7 @@ def check_locks(project: Project) -> Iterator[Finding]:
             except BlockingIOError:
                 locked.append(path.name)
     odd = locked and not runs_in_state(project, "running")
-    words = f"held while no run goes on: {shorten_list(locked)}" if odd else ""
+    words = f"still held though no run goes on: {shorten_list(locked)}" if odd else ""
     fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
     if paths:
         yield Finding.of("locks", words, fix, f"{len(locked)} held", "warning")
@@ -161,7 +161,7 @@ def check_reservations(project: Project) -> Iterator[Finding]:
     words = shorten_list([f"{e.release[:12]} of {e.population}" for e in waiting])
     unsettled = waiting and not runs_in_state(project, "running")
     problem = f"not settled: {words}" if unsettled else ""
-    fix = "run its pipeline again: it settles what was begun"
+    fix = "run its pipeline again: that settles what was begun"
     yield Finding.of(
         "reservations", problem, fix, f"{len(waiting)} under way", "warning"
     )
@@ -218,15 +218,13 @@ def check_intake(project: Project) -> Iterator[Finding]:
     open_names = {at for r, at in zip(rounds, names, strict=True) if not r.closed}
     lost, unpublished = sorted(published - {*names}), sorted(open_names - published)
     if lost:
-        words = f"published, but in no round: {shorten_list([*map('/'.join, lost)])}"
+        words = f"tasks without a round: {shorten_list([*map('/'.join, lost)])}"
         yield Finding("intake", "failed", words, _INTAKE_REMEDY)
     if unpublished:
-        words = (
-            f"open, but not published: {shorten_list([*map('/'.join, unpublished)])}"
-        )
+        words = f"rounds without a task: {shorten_list([*map('/'.join, unpublished)])}"
         yield Finding("intake", "warning", words, f"`curvote run {unpublished[0][0]}`")
     if not lost and not unpublished:
-        yield Finding("intake", "ok", f"{len(rounds)} rounds as published")
+        yield Finding("intake", "ok", f"{len(rounds)} rounds, all published")
 
 
 _INTAKE_REMEDY = (
@@ -301,7 +299,7 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
 def check_tracking(project: Project) -> Iterator[Finding]:
     """Check that MLflow knows the runs that were logged."""
     if lost := runs_missing_in_mlflow(project):
-        words = f"MLflow knows {len(lost)} runs no more that were logged"
+        words = f"MLflow has lost {len(lost)} runs that were logged"
         fix = "`curvote doctor --fix` logs them again from the records"
         yield Finding("MLflow runs", "warning", words, fix)
 
@@ -372,6 +370,6 @@ def run_checks(project: Project) -> list[Finding]:
             findings.append(Finding(name, "failed", str(error), "as it says"))
         except (OSError, sqlite3.Error, ValueError, KeyError, TypeError) as error:
             words = f"could not be looked at: {type(error).__name__}: {error}"
-            fix = "put what it names back from a backup"
+            fix = "put back from a backup what it names"
             findings.append(Finding(name, "failed", words, fix))
     return findings

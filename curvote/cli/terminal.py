@@ -22,26 +22,32 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
+Pipeline = Annotated[str, typer.Argument(help="Name of a pipeline in pipelines.yaml.")]
 ProjectOption = Annotated[
     Path | None,
-    typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
+    typer.Option("--project", help="Folder of pipelines.yaml (default: the nearest)."),
 ]
 Overrides = Annotated[
-    list[str], typer.Option("--set", help="Override a setting: a.b=v.")
+    list[str], typer.Option("--set", help="Change a setting for this run: a.b=value.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
+Replicates = Annotated[
+    int | None, typer.Option(min=1, help="How often a study is repeated.")
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Seed of a study's random numbers.")
+]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Workers inside a stage (default: cores).")
+    int | None,
+    typer.Option(min=1, help="Processes that share the work (default: cores)."),
 ]
 EngineName = Annotated[
-    str | None, typer.Option("--engine", help="What runs them: local, threads or dask.")
+    str | None,
+    typer.Option("--engine", help="How work is shared: local, threads, dask."),
 ]
 MetricsPort = Annotated[
     int | None,
-    typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
+    typer.Option(min=1, max=65_535, help="Port that shows Prometheus the state."),
 ]
 
 
@@ -66,7 +72,7 @@ class RespelledCommand(TyperCommand):
 
 def note_former_name(former: str, name: str) -> None:
     """Print one line on standard error about a former name that was read."""
-    typer.echo(f"curvote: {former} is called {name} now; it is read as that.", err=True)
+    typer.echo(f"curvote: {former} is an old name; write {name} from now on.", err=True)
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,7 +87,10 @@ def top(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Say which it is.", is_eager=True, callback=_print_version
+            "--version",
+            help="Print the version.",
+            is_eager=True,
+            callback=_print_version,
         ),
     ] = False,
 ) -> None:
@@ -89,7 +98,7 @@ def top(
 
 
 LogFormat = Annotated[
-    Literal["text", "json"], typer.Option(help="How lines of progress are written.")
+    Literal["text", "json"], typer.Option(help="Progress as text or as JSON.")
 ]
 
 
@@ -103,8 +112,8 @@ def open_project(start: Path | None, *, starter: bool = False) -> Project:
     project = find_project(start, starter=starter)
     if project.starter:
         lines.write_line(
-            f"no pipelines.yaml in {project.root}: these pipelines are those that"
-            " curvote brings. `curvote init` begins your own."
+            f"{project.root} has no pipelines.yaml, so the examples that come with"
+            " curvote are used; `curvote init` begins your own."
         )
     return project
 

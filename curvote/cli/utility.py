@@ -27,7 +27,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A .skops file, runs:/... or models:/... of MLflow, a pipeline's name.",
+        help="A .skops file, MLflow's runs:/... or models:/..., or a pipeline's name.",
     ),
 ]
 
@@ -35,81 +35,77 @@ Model = Annotated[
 def utility(  # noqa: PLR0917 - the options of a command are its arguments
     model: Model,
     data: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet: the records to be noised.")
+        Path | None, typer.Option(help="CSV or Parquet with records to noise.")
     ] = None,
     sensitive: Annotated[
-        str | None, typer.Option(help="The features that are noised: age,bmi.")
+        str | None, typer.Option(help="Features to be noised: age,bmi.")
     ] = None,
     bounds: Annotated[
-        list[str], typer.Option(help="Public bounds of one: age=0:100.")
+        list[str], typer.Option(help="Bounds of a feature: age=0:100.")
     ] = [],  # noqa: B006 - typer copies the default
     epsilon: Annotated[
-        list[float], typer.Option(help="The record's total; repeatable.")
+        list[float], typer.Option(help="Total of a record; repeat it for more.")
     ] = [1, 2, 4, 8],  # noqa: B006 - typer copies the default
     target: Annotated[
-        float | None, typer.Option(help="The agreement to reach: 0.8.")
+        float | None, typer.Option(help="Agreement to reach, such as 0.8.")
     ] = None,
     metric: Annotated[
-        str, typer.Option(help="agreement, or accuracy: of the target.")
+        str, typer.Option(help="What --target means: agreement or accuracy.")
     ] = "agreement",
     share: Annotated[
         float | None,
-        typer.Option(help="The target is for this share of records, not on average."),
+        typer.Option(help="Share of records that must reach it (default: the mean)."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="The column of the true class.")
+        str | None, typer.Option(help="Column with the true class.")
     ] = None,
     positive: Annotated[
-        str | None, typer.Option(help="The label's value that is the second class.")
+        str | None, typer.Option(help="Value of the label that is the second class.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Say it for each value of a column.")
+        str | None, typer.Option(help="Print each value of this column by itself.")
     ] = None,
     public: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet of public records: a prior.")
+        Path | None, typer.Option(help="Public records, to read noise better.")
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="The model's training data: retrain, or without."),
+        typer.Option(help="Training data, for models without or with noised features."),
     ] = None,
-    mechanism: Annotated[list[str], typer.Option(help="Only these; repeatable.")] = [],  # noqa: B006 - typer copies the default
+    mechanism: Annotated[list[str], typer.Option(help="Only this; repeatable.")] = [],  # noqa: B006 - typer copies the default
     read: Annotated[
-        list[str], typer.Option(help="raw, decode (--public), retrain (--train).")
+        list[str], typer.Option(help="raw, decode (--public) or retrain (--train).")
     ] = [],  # noqa: B006 - typer copies the default
     features: Annotated[
-        str | None, typer.Option(help="The model's columns, if it keeps no names.")
+        str | None, typer.Option(help="Names of the model's columns, if it has none.")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Records to take (default: up to 1000).")
+        int | None, typer.Option(min=1, help="How many records (default: up to 1000).")
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="Of what is drawn or sampled.")
-    ] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of intervals.")] = 0.95,
     draws: Annotated[
-        int, typer.Option(help="Of each record, where nothing exact is known.")
+        int, typer.Option(help="Draws a record, where nothing exact is known.")
     ] = 2000,
-    delta: Annotated[
-        float, typer.Option(help="For mechanisms that need one: gaussian.")
-    ] = 0.0,
+    delta: Annotated[float, typer.Option(help="Delta, for mechanism gaussian.")] = 0.0,
     client_side: Annotated[
         bool, typer.Option("--client-side", help="Clients can run the model.")
     ] = False,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="Add the published figure: slow.")
+        bool, typer.Option("--as-published", help="Add the published figure.")
     ] = False,
     trust_pickle: Annotated[
-        str | None, typer.Option(help="The very MODEL, if a pickle: its code is run.")
+        str | None, typer.Option(help="Load this pickle, MODEL: runs its code.")
     ] = None,
     cell: Annotated[
-        list[str], typer.Option(help="Of a pipeline's models: epsilon=2.")
+        list[str], typer.Option(help="Which of several models: epsilon=2.")
     ] = [],  # noqa: B006 - typer copies the default
     figure: Annotated[
-        Path | None, typer.Option(help="PNG (default: beside the data).")
+        Path | None, typer.Option(help="PNG to draw (default: beside --data).")
     ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Say how often a classifier's answers survive noise, and what to send instead."""
+    """Say how often a model's answers survive noise, and what is best to send."""
     from curvote.cli import utility_output as output
     from curvote.systems.utility import request as requests
 

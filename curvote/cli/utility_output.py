@@ -109,11 +109,11 @@ def print_analysis(analysis: Analysis) -> None:
         )
     weakest = weakest_evidence(analysis)
     if analysis.profile.why and weakest != "exact":
-        typer.echo(f"why {weakest}: {analysis.profile.why}")
+        typer.echo(f"figures are {weakest}, not exact: {analysis.profile.why}")
     typer.echo(
-        "agreement is with the answer without noise, not with the truth. The figures"
-        " are a population's: nobody should choose epsilon, or whether to take part, by"
-        " that of their own record."
+        "agreement: how often the answer is the one without noise, right or wrong. The"
+        " figures are about many people: nobody should choose epsilon, or whether to"
+        " take part, by the figure of their own record."
     )
 
 

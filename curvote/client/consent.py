@@ -81,11 +81,11 @@ def refuse_excess_budget(account: Account, budget: Budget, records: int = 1) -> 
     """Refuse a budget beyond the cap, and too large a delta."""
     refuse_delta(budget.delta, records)
     if not account.has_room(budget):
-        cap_name = "your cap" if account.chosen else f"the house's cap ({INIT_HINT})"
+        cap_name = "your cap" if account.chosen else f"the default cap ({INIT_HINT})"
         scope = " for each record" if account.records else ""
         raise UserError(
-            f"there is no room for {format_budget(budget.epsilon, budget.delta)}:"
-            f" {cap_name} is"
+            f"this would spend {format_budget(budget.epsilon, budget.delta)}, more than"
+            f" is left: {cap_name} is"
             f" {format_budget(account.cap.epsilon, account.cap.delta)}{scope}, of which"
             f" {format_budget(*account.spent.to_floats())} is spent. Nothing was drawn."
         )
@@ -96,13 +96,13 @@ def consent_notices(account: Account, server: str) -> list[str]:
     notices = []
     if not account.chosen:
         notices.append(
-            f"you have set no cap ({INIT_HINT}), so the house's holds from now on:"
+            f"you have set no cap ({INIT_HINT}), so the default holds from now on:"
             f" {format_budget(account.cap.epsilon, account.cap.delta)}"
         )
     if account.server is None:
         notices.append(
-            f"server {server} is new, and the only one that you answer from now on:"
-            " compare this fingerprint with one that you got another way"
+            f"server {server} is new to you and the only one that you answer from now"
+            " on: compare this fingerprint with one that you got in another way"
         )
     return notices
 

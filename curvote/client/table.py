@@ -82,7 +82,7 @@ class Form(pydantic.BaseModel):
     @classmethod
     def _refuse_lookalikes(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
         if len({confusable_form(word) for word in classes}) < len(classes):
-            raise ValueError("two classes look alike: write them otherwise")
+            raise ValueError("two classes look alike: write them in another way")
         return tuple(Classes(classes))
 
     @pydantic.field_validator("columns")
@@ -304,7 +304,7 @@ def read_records(
     notes = []
     for column, (name, lower, upper) in zip(values.T, features, strict=True):
         if out := int(((column < lower) | (column > upper)).sum()):
-            words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
+            words = f"{out} of {len(column)} values lie beyond {lower:g} to {upper:g}"
             notes.append(f"{printable_name(name)}: {words} and are clipped")
     notes += [
         f"no record is {printable_name(name)}"

@@ -107,9 +107,9 @@ class PrivateEstimator:
             return
         warnings.warn(
             f"{kind} was cloned and fitted twice: each fit releases its"
-            " rows anew, and spent_ of one clone knows nothing of the others. In k"
-            " folds a row spends (k - 1) epsilon, in a search over g candidates"
-            f" (g (k - 1) + 1) epsilon. {self.alternative} Said once.",
+            " rows anew, and spent_ of one clone knows nothing of the others. Where"
+            " rows are cut into k parts a row spends (k - 1) epsilon, in a search over"
+            f" g candidates (g (k - 1) + 1) epsilon. {self.alternative} Said once.",
             UserWarning,
             stacklevel=4,
         )

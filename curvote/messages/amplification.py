@@ -15,7 +15,7 @@ from curvote.messages.message import Message
 from curvote.wire.task import AnyTask
 
 OUTSIDER = (
-    "an outsider who sees only the shuffled table and trusts the intake to have"
+    "somebody who sees only the shuffled table and trusts the intake to have"
     " shuffled it"
 )
 MAX_DELTA = 1e-6

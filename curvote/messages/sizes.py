@@ -135,7 +135,9 @@ def _resolve_size(
     n = int(clients.train + clients.vote)
     n = int(clients.public) if pipeline.protocol == VOLUNTEERS.name else n
     if n < 1:
-        message = "the rule counts who trains or votes, which nobody does; state a size."
+        message = (
+            "the rule counts who trains or votes, which nobody does; state a size."
+        )
         raise UserError(message, where=_SETTING_PATH)
     worth = ReportWorth(pipeline, n, epsilon)
     dataset, parameters = resolve_source(pipeline.source)

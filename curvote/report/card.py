@@ -338,4 +338,4 @@ def outside_text(bounds: PublicBounds) -> str:
     if not bounds.clipped:
         return ""
     percent = 100 * bounds.clipped
-    return f": {percent:.1f} % outside" if percent >= 0.1 else ": < 0.1 % outside"
+    return f": {percent:.1f} % beyond" if percent >= 0.1 else ": < 0.1 % beyond"

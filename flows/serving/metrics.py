@@ -77,7 +77,7 @@ class ProjectMetrics:
             return
         for name, about, label in (
             ("serve_restarts", "Children started again.", "child"),
-            ("missed_firings", "Firings that nothing ran.", "pipeline"),
+            ("missed_firings", "Scheduled runs that did not start.", "pipeline"),
         ):
             counter = CounterMetricFamily(f"curvote_{name}", about, labels=[label])
             for (what, label_value), count in dict(self.event_counts).items():

@@ -44,8 +44,8 @@ class Way(Enum):
 
     CURVE = ("invitation", "curve", "label"), "a curve of your own"
     LABEL = ("invitation", "label"), "a record of your own"
-    TABLE = ("invitation", "table"), "a table that one message is about"
-    REGISTRY = ("table", "invitations"), "those of a registry"
+    TABLE = ("invitation", "table"), "one message about a whole table"
+    REGISTRY = ("table", "invitations"), "a message about each of many records"
 
     def __init__(self, options: tuple[str, ...], purpose: str) -> None:
         *first, last = (f"--{option}" for option in options)
@@ -406,15 +406,15 @@ def stated_form(ledger: Ledger, proposal: Form) -> Form:
         return current
     if not sys.stdin.isatty():
         raise UserError(
-            "your ledger holds no form of your table, so there is nothing that the task"
-            " could be held against: `curvote client form --table FILE` writes a draft,"
-            " `curvote client form form.yaml` settles what you made of it. Nothing was"
-            " read, nothing drawn."
+            "your ledger does not say what your table holds, so nobody can tell whether"
+            " the task asks too much: draft a form by `curvote client form --table"
+            " FILE`, settle it by `curvote client form form.yaml`. Nothing was read,"
+            " nothing drawn."
         )
-    typer.echo("the server takes your table for this:", err=True)
+    typer.echo("the server thinks that your table holds this:", err=True)
     for line in table.describe_form(proposal):
         typer.echo(f"  {line}", err=True)
-    ask_consent("Is that right, for every task to come?", yes=False)
+    ask_consent("Is that right, for this task and all later ones?", yes=False)
     table.store_form(ledger, proposal)
     return proposal
 
@@ -451,7 +451,7 @@ def read_invitation(path: Path) -> envelope.Invitation:
         text = _read_bytes(path, envelope.LARGEST_ENVELOPE)
         if b"\n{" in text.strip():
             raise UserError(
-                "several invitations; each is for one. Give a file of your line alone."
+                "it holds several invitations: give a file with your own line alone."
             )
         written = strict_json.parse_json(text, envelope.LARGEST_ENVELOPE)
         return envelope.Invitation.from_json(written)

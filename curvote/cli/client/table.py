@@ -110,10 +110,12 @@ def _prepare_answers(
         answers.append(session.Answer(draw, invitation, name, number, [name]))
     with_row = len(answers) + before
     if not with_row:
-        raise UserError("no record of the table has an invitation to this task.")
+        raise UserError(
+            "none of the table's records is invited to this task: check both files."
+        )
     notes = [*labels.notes]
     if uninvited := len(invited) - with_row:
-        notes.append(f"{uninvited} records have no invitation and send nothing")
+        notes.append(f"{uninvited} records are not invited, so they send nothing")
     if silent := len(questions.invitations) - with_row:
-        notes.append(f"{silent} invitations are about records without a row")
+        notes.append(f"{silent} invitations name records that have no row in the table")
     return TableAnswers(answers, before, notes)

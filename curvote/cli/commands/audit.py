@@ -24,33 +24,35 @@ def audit(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Mechanisms, messages, broken.NAME; * stands for any (default: all)."
+            help="Mechanisms or messages to try, such as laplace (default: all)."
         ),
     ] = None,
     pipeline: Annotated[
         str | None,
-        typer.Option("--pipeline", help="Audit what its clients really send."),
+        typer.Option("--pipeline", help="Try what this pipeline's clients send."),
     ] = None,
     epsilon: Annotated[
-        list[float] | None, typer.Option("--epsilon", help="Levels of shipped ones.")
+        list[float] | None, typer.Option("--epsilon", help="Try mechanisms at it.")
     ] = None,
     samples: Annotated[
-        int, typer.Option(min=1000, help="Draws for each input tried.")
+        int, typer.Option(min=1000, help="Random draws for each input.")
     ] = 300_000,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="Seed of draws and of what is tried (default: drawn)."
-        ),
+        typer.Option(min=0, help="Seed that repeats an audit (default: a new one)."),
     ] = None,
     workers: terminal.Workers = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of audit.json and the figure.")
+        Path | None, typer.Option(help="Folder for audit.json and the figure.")
     ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
+    """Try to break every privacy claim, and find bugs put in on purpose.
+
+    It exits with 1 if a claim falls, or if a mechanism that is broken on purpose is
+    not found out.
+    """
     from curvote.audit import choice, verdict
 
     seed = secrets.randbelow(1 << 32) if seed is None else seed
@@ -90,12 +92,12 @@ def audit(
             lines.append(dict(zip(COLUMNS, values, strict=True)))
         terminal.print_rows(lines, COLUMNS)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}")
-        typer.echo(f"--seed {seed} repeats it")
+        typer.echo(f"repeat it with --seed {seed}")
         verdicts = [row.verdict for row in rows]
         counts = {name: verdicts.count(name) for name in ("violated", "missed")}
         bad = "".join(f", {n} {name}" for name, n in counts.items() if n)
         passed, caught = verdicts.count("pass"), verdicts.count("caught")
-        typer.echo(f"{passed} shipped pass, {caught} broken caught{bad}")
+        typer.echo(f"{passed} claims hold, {caught} broken on purpose were caught{bad}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
 

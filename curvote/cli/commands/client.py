@@ -21,7 +21,7 @@ from curvote.ledger import places
 if TYPE_CHECKING:
     from curvote.ledger.book import Ledger
 
-TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
+TaskFile = Annotated[Path, typer.Option("--task", help="The server's signed task.")]
 Invitation = Annotated[
     Path | None,
     typer.Option("--invitation", help="The invitation that you were sent (JSON)."),
@@ -29,74 +29,79 @@ Invitation = Annotated[
 Invitations = Annotated[
     Path | None,
     typer.Option(
-        "--invitations", help="Their folder, or one file with one a line (.jsonl)."
+        "--invitations",
+        help="Their folder, or a .jsonl with one on each line.",
     ),
 ]
 Curve = Annotated[
-    Path | None, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+    Path | None,
+    typer.Option("--curve", help="CSV or Parquet with your curve as a row or column."),
 ]
 Label = Annotated[
     str | None, typer.Option("--label", help="Your class, as the task names it.")
 ]
 TableFile = Annotated[
-    Path | None, typer.Option("--table", help="CSV or Parquet: one row a record.")
+    Path | None, typer.Option("--table", help="CSV or Parquet: a row for each record.")
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        "--label-column", help="The column with the class: the one of your form."
-    ),
+    typer.Option("--label-column", help="Column with the class, as in your form."),
 ]
 IdColumn = Annotated[
     str | None,
     typer.Option(
-        "--id-column", help="The column that names each record: that of your form."
+        "--id-column",
+        help="Column that names each record, as in your form.",
     ),
 ]
 NewPeople = Annotated[
     bool,
     typer.Option(
         "--new-people",
-        help="Say that records which your ledger does not know are other people.",
+        help="Records that your ledger does not know are people it never met.",
     ),
 ]
 FormFile = Annotated[
     Path | None,
-    typer.Option("--form", help="Settle the form of your table, too (YAML)."),
+    typer.Option(
+        "--form", help="Also settle what your table holds: its form, a YAML file."
+    ),
 ]
 ClassList = Annotated[
     str | None,
     typer.Option(
         "--classes",
-        help="The classes you agree to, as in no,yes: a task with others is refused"
-        " before your label is looked at. Say them where no terminal is.",
+        help="The classes that you agree to, as in no,yes: a task with others is"
+        " refused unread. Needed where nobody sits at a terminal.",
     ),
 ]
 LedgerFile = Annotated[
     Path | None,
     typer.Option(
         "--ledger",
-        help="Your record of what was released about you (default: one per user).",
+        help="File that counts what was released about you (default: your own).",
     ),
 ]
 Outbox = Annotated[
     Path | None,
-    typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
+    typer.Option("--outbox", help="Folder for the envelope (default: your own)."),
 ]
 NewRelease = Annotated[
-    bool, typer.Option("--new-release", help="Draw anew, and spend again.")
+    bool, typer.Option("--new-release", help="Answer again: spends epsilon again.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree without being asked.")]
 Name = Annotated[
     str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
 ]
 Cap = Annotated[
     float | None,
-    typer.Option("--cap", help="The most epsilon you will ever spend (default: 2)."),
+    typer.Option(
+        "--cap", help="The most epsilon that you will ever spend (default: 2)."
+    ),
 ]
 CapDelta = Annotated[
     float | None,
-    typer.Option("--cap-delta", help="The most delta you will ever spend."),
+    typer.Option("--cap-delta", help="The most delta that you will ever spend."),
 ]
 Server = Annotated[
     str | None,
@@ -107,7 +112,7 @@ Send = Annotated[
     typer.Option(
         "--send",
         metavar="URL",
-        help="Post the envelope to this service, and try again until it is accepted.",
+        help="Send the envelope to this address, again and again until it is accepted.",
     ),
 ]
 
@@ -118,7 +123,7 @@ def print_answer(done: dict[str, Any], as_json: bool) -> None:
         terminal.print_json(done)
         return
     message, budget = done["message"], format_budget(done["epsilon"], done["delta"])
-    before = "released before: nothing was drawn, nothing spent"
+    before = "released before; nothing more was drawn or spent"
     if "before" in done:
         if done["new"]:
             typer.echo(f"released {done['records']} {message}s, each {budget}")
@@ -144,7 +149,7 @@ def describe_account(ledger: Ledger) -> list[str]:
     owner_account, form_stated = Account.from_ledger(ledger), current_form(ledger)
     spent = ledger.most_spent_in(POPULATION).to_floats()
     cap = format_budget(owner_account.cap.epsilon, owner_account.cap.delta)
-    note_of_cap = "" if owner_account.chosen else " (the house has it; not set yet)"
+    note_of_cap = "" if owner_account.chosen else " (by default; you set none yet)"
     note_of_records = ", the most of any record" if owner_account.records else ""
     return [
         f"ledger  {ledger.path}",
@@ -155,7 +160,7 @@ def describe_account(ledger: Ledger) -> list[str]:
         *(
             describe_form(form_stated)
             if form_stated
-            else ["form    none stated (a table needs one)"]
+            else ["form    none (`curvote client form` states one for a table)"]
         ),
     ]
 
@@ -188,7 +193,7 @@ def answer_and_send(
 
 app = typer.Typer(
     name="client",
-    help="Release one noised message, once: of your curve, your label, your table.",
+    help="Answer a server with one noised message about yourself or your table.",
     no_args_is_help=True,
 )
 
@@ -214,27 +219,26 @@ class _Alias(NamedTuple):
 _OWNER: Final = "ledger outbox classes new_release"
 ALIASES: Final = {
     "report": _Alias(
-        "Release your noised curve and label, once.",
+        "Send your curve and label, noised, once.",
         "task curve label invitation",
         f"{_OWNER} send yes as_json",
     ),
     "vote": _Alias(
-        "Release one noised bit: was the classifier right for you?",
+        "Send one noised bit: was the classifier right for you?",
         "task curve label invitation",
         f"{_OWNER} send yes as_json",
     ),
     "release": _Alias(
-        "Release one noised object about all records of your table, once.",
+        "Send noised sums over all records of your table, once.",
         "task invitation table",
         f"label_column id_column {_OWNER} new_people send yes as_json",
         former={"--label": "--label-column", "--id": "--id-column"},
     ),
     "label": _Alias(
-        "Release one noised code of a public record's label: yours, or each of a"
-        " table.",
+        "Send one noised code of the label of a public record, or of each of a table.",
         "task",
         f"invitation label table invitations {_OWNER} new_people yes as_json",
-        table_help="CSV or Parquet with the columns record and label.",
+        table_help="CSV or Parquet with columns record and label.",
     ),
 }
 
@@ -256,9 +260,7 @@ class _AnsweringCommand(terminal.RespelledCommand):
         for word in args:
             option = word.partition("=")[0]
             if option in _REMOVED_OPTIONS:
-                raise UserError(
-                    f"there is no {option} any more: {_REMOVED_OPTIONS[option]}."
-                )
+                raise UserError(f"{option} is gone: {_REMOVED_OPTIONS[option]}.")
         if "--classes" in args:
             first = args.index("--classes") + 1
             rest = args[first + 1 :]  # a class may be called -1, but not --1
@@ -289,10 +291,10 @@ def answer(
     yes: Yes = False,
     as_json: terminal.Json = False,
 ) -> None:
-    """Release whatever the task asks for, of whatever protocol.
+    """Answer a task: send the one noised message that it asks for.
 
-    You give what it is about: --curve and --label, --label, or --table. A task that
-    asks for anything else is refused.
+    Give what it is about: --curve and --label, --label, or --table. A task that asks
+    for anything else is refused.
     """
     from curvote.base.classes import Classes
     from curvote.cli.client.answer import AnsweringOwner, Holdings, ServerQuestion
@@ -304,8 +306,8 @@ def answer(
     )
     if invitations and send:
         raise UserError(
-            "--send posts one envelope: those of a registry lie in the outbox, for you"
-            " to send."
+            "--send sends one envelope, but --invitations makes many: leave --send out,"
+            " then send them from the outbox."
         )
     with terminal.interruptible(f"client {command}"):
         question = ServerQuestion.from_files(command, task, holdings)
@@ -338,9 +340,9 @@ class _PageCommand(terminal.RespelledCommand):
 def page(
     *,
     to: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="The file to write; it must not be there.")
-    ] = Path("curvote-client.html"),
+    out: Annotated[Path, typer.Option("--out", help="New file to write.")] = Path(
+        "curvote-client.html"
+    ),
     as_json: terminal.Json = False,
 ) -> None:
     """Write the page with which people answer a task in their browser."""
@@ -374,7 +376,7 @@ def init(
     server: Server = None,
     form: FormFile = None,
 ) -> None:
-    """Set up your ledger, once: your name, what you will spend, whom you answer."""
+    """Begin your ledger, once: your name, the most you will spend, whom you answer."""
     from curvote.client import table as forms
     from curvote.ledger.account import AccountOptions, open_account
     from curvote.ledger.register import open_books
@@ -390,23 +392,21 @@ def init(
 
 @app.command("form")
 def form(
-    file: Annotated[
-        Path | None, typer.Argument(help="The form that you made (YAML): settle it.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="Form to settle (YAML).")] = None,
     table: Annotated[
-        Path | None, typer.Option("--table", help="Write a draft for this table.")
+        Path | None, typer.Option("--table", help="Draft a form for it.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Where the draft is put.")] = Path(
+    out: Annotated[Path, typer.Option("--out", help="File for the draft.")] = Path(
         "form.yaml"
     ),
     ledger: LedgerFile = None,
 ) -> None:
-    """State once what your table is; every task is held against that alone."""
+    """State once what your table holds; tasks that ask for other things are refused."""
     from curvote.client import table as forms
     from curvote.ledger.register import open_books
 
     if (file is None) == (table is None):
-        raise UserError("give --table FILE for a draft, or the FORM.yaml to settle.")
+        raise UserError("--table FILE drafts a form, FORM.yaml settles one: give one.")
     if table is not None:
         text = forms.draft_form(table)
         try:
@@ -415,7 +415,7 @@ def form(
         except OSError as error:
             raise UserError(f"{out}: {error.strerror or error}.") from None
         typer.echo(
-            f"written: {out}\nState what you know of the table without it; then:"
+            f"written: {out}\nState in it what you know without the table; then type:"
         )
         typer.echo(f"  curvote client form {out}")
         return
@@ -428,7 +428,7 @@ def form(
 
 @app.command()
 def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
-    """Say who you are, what you will spend, have spent, whom you answer, your form."""
+    """Show your ledger: name, cap, what is spent, whom you answer, your form."""
     from curvote.client import table as forms
     from curvote.ledger.account import POPULATION, Account
     from curvote.ledger.book import open_existing
@@ -436,7 +436,7 @@ def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
     path = places.ledger_path(ledger)
     book = open_existing(path)
     if book is None:
-        raise UserError(f"there is no ledger {path} yet: `curvote client init`.")
+        raise UserError(f"no ledger {path} yet: `curvote client init` begins it.")
     with book:
         if not as_json:
             for line in describe_account(book):
@@ -462,12 +462,12 @@ def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
 
 @app.command("raise-cap")
 def raise_cap(
-    cap: Annotated[float, typer.Option("--cap", help="The new cap on epsilon.")],
+    cap: Annotated[float, typer.Option("--cap", help="The new cap: the most epsilon.")],
     cap_delta: CapDelta = None,
     ledger: LedgerFile = None,
     yes: Yes = False,
 ) -> None:
-    """Raise what you will spend in all; your ledger keeps a record of it."""
+    """Allow more to be spent in all, for good; your ledger records it."""
     from curvote.flows.lines import ask_consent
     from curvote.ledger.account import POPULATION, plan_raise
     from curvote.ledger.register import open_books
@@ -477,8 +477,8 @@ def raise_cap(
         for word, budget in (("from", before), ("to", after)):
             cost = format_budget(budget.epsilon, budget.delta)
             factor = f"a factor of {format_factor(budget.epsilon)}"
-            odds = f"odds about you may change by {factor}"
+            odds = f"whoever reads it may change odds about you by {factor}"
             typer.echo(f"{word:4} {cost}: {odds}", err=True)
-        ask_consent("Raise it for ever?", yes)
+        ask_consent("Raise it for good?", yes)
         book.raise_cap(POPULATION, after)
     typer.echo(f"cap  {format_budget(after.epsilon, after.delta)}")

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    name="data", help="List, fetch, verify and show data sets.", no_args_is_help=True
+    name="data", help="List, download, check and show data sets.", no_args_is_help=True
 )
 
 
 @app.command("list")
 def list_(project: ProjectOption = None) -> None:
-    """List the data sets and their files: here or absent, and their licence."""
+    """List the data sets and their files: which are here, under which licence."""
     from curvote.data import raw_files
 
     root = find_project(project, starter=True).root
@@ -44,22 +44,24 @@ def list_(project: ProjectOption = None) -> None:
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A data set or file of `data list`.")],
+    name: Annotated[
+        str, typer.Argument(help="A data set, or a file, that `data list` names.")
+    ],
     accept_sha256: Annotated[
         str | None,
         typer.Option(
-            "--accept-sha256", help="Accept the edition that is here, by its digest."
+            "--accept-sha256", help="Accept your edition of the file, by its SHA-256."
         ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", help="A copy that you have: it is taken over."),
+        typer.Option("--file", help="Take this copy instead of a download."),
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Find or download the files of a data set, or take one you have, and check them.
+    """Download the files of a data set, or take a copy that you have, and check them.
 
-    `--accept-sha256` accepts an edition that is not listed, if its content agrees.
+    `--accept-sha256` accepts an unknown edition whose content agrees.
     """
     from curvote.base import validate
     from curvote.data import lookup, raw_files
@@ -97,7 +99,7 @@ def fetch(
 
 @app.command()
 def verify(project: ProjectOption = None, as_json: Json = False) -> None:
-    """Check every file that is here, without a download; exit 1 if one is wrong."""
+    """Check the files that are here and download nothing; exit 1 if one is wrong."""
     from curvote.data import raw_files
 
     rows = raw_files.verify_all(find_project(project, starter=True).root)
@@ -112,11 +114,11 @@ def verify(project: ProjectOption = None, as_json: Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A data set that `data list` shows.")],
+    name: Annotated[str, typer.Argument(help="A data set that `data list` names.")],
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
-    """Print the card of a published data set whose files are here; draw its figure."""
+    """Print what a data set holds, and draw it; its files must be here."""
     require_package("scipy")
     from curvote.data import raw_files
     from curvote.report import card

@@ -14,7 +14,7 @@ from curvote.pipeline.config.project import Project, find_project
 
 app = typer.Typer(
     name="intake",
-    help="Take envelopes in, from files or over HTTP, show and close rounds.",
+    help="Collect envelopes, from files or over HTTP; show and close rounds.",
     no_args_is_help=True,
 )
 
@@ -26,12 +26,12 @@ def take(
     pipeline: terminal.Pipeline,
     inbox: Annotated[
         Path | None,
-        typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
+        typer.Option("--inbox", help="Folder to read (default: data/inbox/PIPELINE)."),
     ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
+    """Accept the envelopes in a folder; move aside what is refused, with the reason."""
     from curvote.intake.box import Intake
     from curvote.intake.inbox import accept_inbox
     from curvote.messages.message import parse_messages
@@ -39,7 +39,9 @@ def take(
     place = _project_with(project, pipeline)
     folder = place.inbox(pipeline) if inbox is None else inbox
     if not folder.is_dir():
-        raise UserError(f"no folder {folder}; envelopes are looked for in there.")
+        raise UserError(
+            f"there is no folder {folder} to take envelopes from; name one by --inbox."
+        )
     with Intake(place.intake) as intake:
         quarantine = place.quarantine(pipeline)
         outcome = accept_inbox(intake, folder, quarantine, parse_messages)
@@ -52,9 +54,9 @@ def take(
     typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
     _print_counts(refused)
     if refused:
-        typer.echo(f"reasons in {quarantine}")
+        typer.echo(f"refused ones, each with its reason: {quarantine}")
     if files_left:
-        typer.echo(f"left in the inbox {files_left.total()}")
+        typer.echo(f"not taken yet {files_left.total()}")
         _print_counts(files_left)
 
 
@@ -63,12 +65,12 @@ def serve(
     pipeline: terminal.Pipeline,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="0: any free one.")
+        int, typer.Option(min=0, max=65535, help="Port (0: any that is free).")
     ] = 8090,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that accept.")] = 1,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Accept envelopes over HTTP until SIGTERM; a proxy in front ends TLS."""
+    """Accept envelopes over HTTP until ended; for HTTPS put a proxy in front."""
     from curvote.flows.intake.processes import serve_intake as run
 
     run(_project_with(project, pipeline), pipeline, host, port, workers)
@@ -76,7 +78,7 @@ def serve(
 
 @app.command()
 def key(project: terminal.ProjectOption = None) -> None:
-    """Show the fingerprint of the key that signs the tasks, for clients to pin."""
+    """Show the fingerprint of the server's key, by which clients know it."""
     from curvote.pipeline.release.publication import server_key
 
     typer.echo(server_key(find_project(project)).fingerprint)
@@ -84,7 +86,7 @@ def key(project: terminal.ProjectOption = None) -> None:
 
 @app.command()
 def close(pipeline: terminal.Pipeline, project: terminal.ProjectOption = None) -> None:
-    """Close the pipeline's open round: go on with the envelopes that are in."""
+    """End the open round: accept no more, go on with the envelopes that came."""
     from curvote.pipeline.config.file import PipelinesFile
     from curvote.pipeline.release.publication import close_round
 
@@ -94,7 +96,7 @@ def close(pipeline: terminal.Pipeline, project: terminal.ProjectOption = None) -
         f"closed {closed_round.id}: {closed_round.accepted} of {closed_round.needed}"
         f" {closed_round.asks}s"
     )
-    typer.echo(f"accepted set {closed_round.accepted_digest}")
+    typer.echo(f"digest of all accepted: {closed_round.accepted_digest}")
 
 
 @app.command()
@@ -103,7 +105,7 @@ def show(
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Show the pipeline's rounds: invited, accepted and needed clients."""
+    """Show each round: how many are invited, accepted and needed."""
     from curvote.intake.box import Intake
     from curvote.messages.message import message_of
 

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 LedgerOption = Annotated[
     Path | None,
-    typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
+    typer.Option("--ledger", help="Another ledger (default: the project's)."),
 ]
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The copy; an earlier one is replaced.")],
+    file: Annotated[Path, typer.Argument(help="File for the copy.")],
     project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
-    """Copy the ledger, checked, while others may write to it.
+    """Copy the ledger and check the copy, also while a run goes on.
 
-    FILE appears whole or not at all, for its owner alone. Keep it on another disk.
+    An earlier copy is replaced; only you can read it. Keep it on another disk.
     """
     from curvote.ledger import book
 
     path = ledger or find_project(project).ledger
     if not path.exists():
-        raise UserError(f"{path}: there is no ledger yet that could be copied.")
+        raise UserError(f"there is no ledger {path} yet; the first release begins it.")
     sequence, _ = book.back_up_ledger(path, file)
     typer.echo(f"{file}: {sequence} entries, sound")
 
@@ -50,10 +50,10 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A backup of this project's ledger.")],
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Put a backup in the ledger's place; nothing that it lacks is forgotten.
+    """Put a backup in the ledger's place; what it does not know counts as spent.
 
-    What store, records, witness and the ledger in place tell of is entered as spent.
-    The ledger in place is set aside, never deleted.
+    That is what stored results, records of runs and the witness file still tell. The
+    ledger that was there is set aside, never deleted.
     """
     from curvote.pipeline.release import restore as restoring
 
@@ -65,19 +65,21 @@ def restore(
             whom = f"{len(release.clients)} clients"
         whom += f" of population {release.population}" if release.population else ""
         typer.echo(f"spent by {whom}: release {release.release} ({release.where})")
-    typer.echo(f"{place.ledger}: restored, {len(done.entered)} releases were missing")
+    typer.echo(
+        f"{place.ledger}: restored; {len(done.entered)} releases were entered anew"
+    )
     if done.aside:
-        typer.echo(f"the ledger that was there: {done.aside}")
+        typer.echo(f"the ledger that was there is now {done.aside}")
 
 
 app = typer.Typer(
     name="ledger",
-    help="Show, check and export what was released.",
+    help="Show, check and export what was released about whom.",
     no_args_is_help=True,
 )
 
 COLUMNS = (
-    *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
+    *("release", "population", "stage", "clients", "epsilon", "delta", "shuffled"),
     "state",
 )
 # Where servers with a name have released about their records.
@@ -86,17 +88,15 @@ SERVER_COLUMNS = ("release", "server", "records", "epsilon", "delta", "state")
 
 @app.command()
 def show(
-    client: Annotated[str | None, typer.Option(help="Only about this client.")] = None,
-    population: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only this client.")] = None,
+    population: Annotated[str | None, typer.Option(help="Only this group.")] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
-    """List the releases, or those about one client with their total."""
+    """List what was released; for one client, also the sum."""
     if client is not None and population is None:
-        raise UserError(
-            "--client also needs --population: an id names a client within one."
-        )
+        raise UserError("--client also needs --population: two groups may use one id.")
     from curvote.messages.amplification import ShuffledGuarantee
 
     with _open_ledger(project, ledger) or nullcontext() as book:
@@ -145,8 +145,8 @@ def show(
     spent = {"epsilon": epsilon, "delta": delta}
     if not rows and not as_json:
         typer.echo(
-            f"no release stands in the ledger about {client!r} of population"
-            f" {population!r}: is the id spelt so?"
+            f"nothing was released about client {client!r} of population"
+            f" {population!r}; check how the id is written."
         )
         return
     _print_entries(rows, about | spent | {"releases": rows}, as_json)
@@ -156,9 +156,9 @@ def show(
 
 @app.command()
 def check(project: terminal.ProjectOption = None, ledger: LedgerOption = None) -> None:
-    """Check the ledger and that the store holds no other release; exit 1 if not so.
+    """Check the ledger, and that no stored release is missing in it; exit 1 if so.
 
-    A ledger named by --ledger is checked alone; so is your own, outside of a project.
+    A ledger named by --ledger is checked alone; so is your own, without a project.
     """
     from curvote.pipeline.release.evidence import ledger_problems
 
@@ -182,11 +182,11 @@ def check(project: terminal.ProjectOption = None, ledger: LedgerOption = None) -
 @app.command()
 def export(
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: standard output).")
+        Path | None, typer.Option(help="File to write (default: the terminal).")
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--format", help="csv, parquet or json (default: as --out ends)."),
+        typer.Option("--format", help="csv, parquet or json (default: by --out)."),
     ] = None,
     project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
@@ -210,19 +210,19 @@ class _RaiseCap(terminal.RespelledCommand):
 
 @app.command("raise-cap", cls=_RaiseCap)
 def raise_cap(
-    population: Annotated[str, typer.Argument(help="Whose cap: as `show` names it.")],
+    population: Annotated[str, typer.Argument(help="Whose: see `ledger show`.")],
     *,
-    cap: Annotated[float, typer.Option(help="The most epsilon, from now on.")],
+    cap: Annotated[float, typer.Option(help="The new cap: the most epsilon.")],
     cap_delta: Annotated[
-        float | None, typer.Option(help="The most delta (default: as it is).")
+        float | None, typer.Option(help="The most delta (default: as before).")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
     project: terminal.ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
-    """Let more be released about each client of a population, for good.
+    """Allow more to be released about each client of a population, for good.
 
-    The ledger keeps when that was done. Nothing is released by it.
+    This releases nothing; the ledger records when it was done.
     """
     from curvote.base.privacy import Budget, refuse_delta
 
@@ -246,7 +246,7 @@ def raise_cap(
         )
         if not yes:
             if not _is_on_terminal():
-                raise UserError("nobody is there to ask; --yes says it beforehand.")
+                raise UserError("nobody is here to be asked; --yes agrees beforehand.")
             typer.confirm("Raise it?", abort=True)
         book.raise_cap(population, after)
     typer.echo(f"the cap of {population} is {after}")
@@ -270,7 +270,7 @@ def _ledger_path(project: Path | None, path: Path | None) -> Path | None:
     user_ledger = places.ledger_path()
     if path or project or not user_ledger.exists():
         return path
-    typer.echo(f"no project here: your own ledger, {user_ledger}", err=True)
+    typer.echo(f"no project here, so your own ledger is read: {user_ledger}", err=True)
     return user_ledger
 
 
@@ -284,7 +284,7 @@ def _open_ledger(project: Path | None, path: Path | None) -> Ledger | None:
     path = _ledger_path(project, path)
     book = open_existing(path or find_project(project).ledger)
     if path and book is None:
-        raise UserError(f"--ledger {path}: there is no such file.")
+        raise UserError(f"--ledger {path}: there is no such file; check the path.")
     return book
 
 
@@ -312,7 +312,7 @@ def _print_entries(
         terminal.print_json(document)
         return
     if not rows:
-        typer.echo("nothing was released")
+        typer.echo("nothing was released yet")
         return
     from curvote.messages.amplification import OUTSIDER, ShuffledGuarantee
 
@@ -320,11 +320,11 @@ def _print_entries(
     short = []
     for row in rows:
         outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
-        facts = {"stage": row["facts"].get("stage", ""), "outside": outside}
+        facts = {"stage": row["facts"].get("stage", ""), "shuffled": outside}
         short.append(row | {"release": row["release"][:12]} | facts)
     terminal.print_rows(short, (*columns, "reserved"))
     if any(row["outside"] for row in rows):
-        typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
+        typer.echo(f"shuffled: epsilon (delta) for {OUTSIDER}")
 
 
 def _print_joint_costs(entries: Sequence[Entry]) -> None:

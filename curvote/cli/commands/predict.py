@@ -27,28 +27,28 @@ def predict(
     pipeline: Pipeline,
     *,
     table: Annotated[
-        Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+        Path, typer.Option("--table", help="CSV or Parquet: a row for each record.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="CSV or Parquet to write: a column more.")
+        Path, typer.Option("--out", help="File to write, with the class added.")
     ],
     cell: Annotated[
         list[str],
-        typer.Option("--cell", help="Which model, where there are several: epsilon=2."),
+        typer.Option("--cell", help="Which of several models: epsilon=2."),
     ] = [],  # noqa: B006 - typer copies the default
     run_id: Annotated[
-        str | None, typer.Option("--run", help="An id, or NAME~1.")
+        str | None, typer.Option("--run", help="Another run: its id, or NAME~1.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Say the class of each record of a table, by the model of the latest run."""
+    """Write the class of each record of a table, by the latest run's model."""
     from curvote.base import validate
     from curvote.pipeline.config.project import find_project
     from curvote.pipeline.store.records import completed_run
 
     validate.one_of(WRITERS, out=out.suffix.lower())
     if out.resolve() == table.resolve():
-        raise UserError(f"{out} is the table itself; write to another file.")
+        raise UserError(f"--out names the table itself, {out}: name another file.")
     place = find_project(project)
     record = completed_run(place, pipeline, run_id)
     model = model_of_cell(place, record, choose_cell(place, record, cell))
@@ -95,7 +95,7 @@ def model_of_cell(project: Project, record: RunRecord, cell: Cell) -> Any:
 
     model = final_model(project, record, cell)
     if model is None:
-        raise UserError(f"{record.pipeline} keeps no model that could predict.")
+        raise UserError(f"{record.pipeline} keeps no model, so it cannot predict.")
     return model
 
 

@@ -26,33 +26,31 @@ if TYPE_CHECKING:
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(help="Where the project is to be.")
-    ] = Path(),
+    folder: Annotated[Path, typer.Argument(help="Folder of the new project.")] = Path(),
     table: Annotated[
         Path | None,
-        typer.Option("--table", help="Your CSV or Parquet: one record a row."),
+        typer.Option("--table", help="Your CSV or Parquet: a row a record."),
     ] = None,
     curves: Annotated[
-        Path | None, typer.Option("--curves", help="The same: one measurement a row.")
+        Path | None, typer.Option("--curves", help="The same: a row a measurement.")
     ] = None,
 ) -> None:
-    """Write a pipelines.yaml with the columns of a file; bounds are yours to state.
+    """Begin a project: write a pipelines.yaml, with the columns of your file.
 
-    Nothing that is called public is taken from the file, and nothing is overwritten.
+    You state the bounds: none is taken from the file, and no file is overwritten.
     """
     from curvote.data.tables.starter import TO_STATE
     from curvote.pipeline.config.schema import begin_project
 
     if table and curves:
-        raise UserError("--table or --curves, not both: a pipeline reads one file.")
+        raise UserError("a pipeline reads one file: give --table or --curves.")
     path, name = begin_project(folder, "table" if table else "curves", table or curves)
     typer.echo(f"written: {terminal.relative_to_here(path.resolve())}")
     n_placeholders = path.read_text(encoding="utf-8").count(TO_STATE)
     if n_placeholders:
         typer.echo(
             f"Write what you know in its {n_placeholders} places marked {TO_STATE};"
-            " then:"
+            " then type:"
         )
     there = "" if folder.resolve() == Path.cwd() else f" --project {folder}"
     for command in ("check", "run", "report") if n_placeholders else ("run", "report"):
@@ -64,7 +62,7 @@ _COLUMNS = ("pipeline", "protocols", "source", "description")
 
 def list_(
     every: Annotated[
-        bool, typer.Option("--all", help="Also what `reproduce` takes.")
+        bool, typer.Option("--all", help="Also list published tables and figures.")
     ] = False,
     as_json: Json = False,
     schema: Annotated[
@@ -72,7 +70,7 @@ def list_(
     ] = False,
     project: ProjectOption = None,
 ) -> None:
-    """List pipelines by groups, sources, mechanisms and learners."""
+    """List the pipelines, and the data, mechanisms and learners to choose from."""
     if schema:
         from curvote.pipeline.config.schema import editor_schema
 
@@ -112,9 +110,10 @@ MAX_SHOWN_COLUMNS = 40  # of a wide table those that lie outside most
 def check(
     pipeline: Pipeline, as_json: Json = False, project: ProjectOption = None
 ) -> None:
-    """Read a pipeline's own file and print its card: for its owner, stored nowhere.
+    """Read the file of a pipeline and say what is in it and what looks wrong.
 
-    Exit 2 where something is wrong; what is only odd is said and left to you.
+    Only its owner should see that; it is stored nowhere. What is wrong ends with exit
+    code 2; what is only odd is left to you.
     """
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.file import user_file_card
@@ -132,7 +131,9 @@ def check(
         print_json(card.to_json() if card else None)
     elif card is None:
         name = configured.pipeline.source["name"]
-        typer.echo(f"{pipeline} is right as it stands; {name} is no file of yours.")
+        typer.echo(
+            f"{pipeline} can run: its source, {name}, is no file of yours to check."
+        )
     else:
         from rich.markup import escape
 
@@ -149,17 +150,17 @@ def check(
                 "missing": f"{column.missing:,}",
                 "below": f"{column.below:,}",
                 "above": f"{column.above:,}",
-                "outside": f"{100 * column.share:.2f} %",
+                "beyond": f"{100 * column.share:.2f} %",
             }
             for column in columns
         ]
         print_rows(rows, list(rows[0]))
         if more := len(card.columns) - len(rows):
-            typer.echo(f"and {more} columns more: --json has all.")
+            typer.echo(f"and {more} more columns; --json prints all.")
         print()
         for remark in card.remarks():
             typer.echo(f"look: {remark}")
-        typer.echo(f"{pipeline} can run: curvote run {pipeline}")
+        typer.echo(f"{pipeline} can run; type: curvote run {pipeline}")
 
 
 def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
@@ -178,17 +179,17 @@ def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
 
 
 def gc(
-    dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
-    keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
+    dry_run: Annotated[bool, typer.Option(help="Delete nothing: say what.")] = False,
+    keep: Annotated[int, typer.Option(min=1, help="Runs of a pipeline kept.")] = 1,
     older: Annotated[
-        str | None, typer.Option(help="Also records, pages, logs: 36h, 90d, 12w.")
+        str | None, typer.Option(help="Also delete what is older: 36h, 90d, 12w.")
     ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Delete artifacts that no pipeline's latest completed run uses, and what is old.
+    """Free disk space: delete results that no latest run needs, and what is old.
 
-    What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
-    release, a ledger and an intake always stay.
+    What is old says --older, or `retention` in pipelines.yaml. Releases, ledgers and
+    what came in always stay.
     """
     from curvote.flows.serving.retention import collect_garbage, retention_limits
     from curvote.pipeline.store.artifacts import migrate_raw_artifacts
@@ -209,24 +210,24 @@ _REFRESH_SECONDS = 2.0
 
 
 def status(
-    verify: Annotated[bool, typer.Option(help="Check every file's content.")] = False,
+    verify: Annotated[bool, typer.Option(help="Also read every file.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it anew until Ctrl-C.")
+        bool, typer.Option("--watch", help="Refresh until Ctrl-C.")
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Also those of `reproduce` that ran here.")
+        bool, typer.Option("--all", help="Also what `reproduce` ran.")
     ] = False,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
-    """Show the latest run of each pipeline and the state of what it stored.
+    """Show the latest run of each pipeline, and whether its files are sound.
 
     Those of `reproduce` are shown with --all only, or where a file of theirs changed.
     """
     place = terminal.open_store(project)
     if watch:
         if as_json:
-            raise UserError("--watch is for a terminal; --json prints one document.")
+            raise UserError("--watch draws, --json prints once: leave one out.")
         screen = terminal.make_console()
         with terminal.interruptible("status"):
             while True:  # drawn in its place on a terminal
@@ -270,12 +271,12 @@ def _print_status(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 def health(
     max_age: Annotated[
-        str | None, typer.Option(help="How old a last success may be: 90m, 2h, 7d.")
+        str | None, typer.Option(help="Fail if a last success is older: 90m, 2h, 7d.")
     ] = None,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
-    """Say whether `curvote serve` does its work; exit 1 where it does not."""
+    """Say whether `curvote serve` works as it should; exit 1 if not."""
     from curvote.flows.serving.health import check_health as look
 
     age = None
@@ -296,12 +297,12 @@ def health(
 
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can lose nothing.")
+        bool, typer.Option("--fix", help="Repair what can be repaired without loss.")
     ] = False,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
-    """Look at versions, disks, databases, ledger and store; exit 1 unless all is ok."""
+    """Check versions, disks, databases and files, say what to do; exit 1 if not ok."""
     from curvote.cli.doctor import repair_project, run_checks
 
     place = find_project(project)

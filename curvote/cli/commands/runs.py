@@ -18,7 +18,7 @@ def scores(
     pipeline: terminal.Pipeline,
     run_id: RunId = None,
     metric: Annotated[
-        str | None, typer.Option(help="One that stands beside others, by its name.")
+        str | None, typer.Option(help="Only this measure, such as accuracy.")
     ] = None,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
@@ -35,8 +35,8 @@ def scores(
     rows = mean_scores(place, record)
     if not rows:
         raise UserError(
-            f"{pipeline} is in production: no true error is known. `curvote report"
-            f" {pipeline}` shows what is."
+            f"{pipeline} is in production, where nobody knows the true error: `curvote"
+            f" report {pipeline}` shows what is known."
         )
     if as_json:
         terminal.print_json(rows)
@@ -51,9 +51,9 @@ def report(
     run_id: RunId = None,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Draw the report of the latest completed run, or of one, and print its path.
+    """Draw the report page of the latest run, or of an earlier one; print its path.
 
-    An earlier run has a page of its own beside that of the latest.
+    An earlier run has a page of its own.
     """
     place = terminal.open_store(project)
     environment.prepare_environment(place.root)
@@ -65,23 +65,24 @@ def report(
 
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
 RunName = Annotated[
-    str, typer.Argument(help="A run's id, NAME for its latest, NAME~1 for one before.")
+    str,
+    typer.Argument(help="A run's id; NAME: its latest run, NAME~1: the one before."),
 ]
 
 
 def runs(
-    pipeline: Annotated[str | None, typer.Argument(help="Only of this one.")] = None,
-    last: Annotated[int, typer.Option(min=1, help="How many, the latest.")] = 20,
+    pipeline: Annotated[str | None, typer.Argument(help="Only its runs.")] = None,
+    last: Annotated[int, typer.Option(min=1, help="How many of the latest runs.")] = 20,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """List runs: when, how they ended, their main number, what differs from before."""
+    """List runs: when, how they ended, their main number, and what was changed."""
     rows = list_runs(terminal.open_project(project), pipeline, last)
     if as_json:
         terminal.print_json(rows)
         return
     if not rows:
-        typer.echo("Nothing has run yet; `curvote run NAME` does.")
+        typer.echo("Nothing has run yet; `curvote run NAME` runs a pipeline.")
         return
     terminal.print_rows(
         rows, [c for c in _COLUMNS if not (pipeline and c == "pipeline")]
@@ -101,7 +102,7 @@ def list_runs(
     names = records.pipeline_names(project)
     if pipeline is not None and pipeline not in names:
         hint = did_you_mean(pipeline, names)
-        raise UserError(f"{pipeline}: no run of it.{hint}")
+        raise UserError(f"{pipeline} has not run yet.{hint}")
     rows = []
     for record in reversed(records.load_records(project, pipeline, last=last)):
         status = run_state(project, record, environment.is_alive)
@@ -136,16 +137,14 @@ def list_runs(
 def diff(
     a: RunName,
     b: RunName,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also scores and keys that did not change.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also what is equal.")] = False,
     page: Annotated[
-        bool, typer.Option("--page", help="Draw a page: their figures side by side.")
+        bool, typer.Option("--page", help="Draw a page with both figures.")
     ] = False,
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Say what differs between two runs: settings, keys with reasons, and scores."""
+    """Say what differs between two runs: settings, stages and scores."""
     from curvote.pipeline.run.comparison import compare_runs
 
     place = terminal.open_project(project)
@@ -189,7 +188,7 @@ def show(
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")],
+    name: Annotated[str, typer.Argument(help="Its name in `curvote list --all`.")],
     replicates: terminal.Replicates = None,
     seed: terminal.Seed = None,
     engine: terminal.EngineName = None,
@@ -197,9 +196,9 @@ def reproduce(
     as_json: terminal.Json = False,
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Run what a published table or figure takes; print paper and curvote together.
+    """Make a published table or figure again; print it beside the published one.
 
-    `beyond` compares our protocols with the published ones.
+    `beyond` compares curvote's own methods with the published ones.
     """
     from curvote.papers.registry import find_entry
 
@@ -229,16 +228,17 @@ _SHOWN_FIRINGS = 5
 
 
 def serve(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
+    port: Annotated[int, typer.Option(help="Port of Prefect's pages.")] = 4200,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say when pipelines run next.")
+        bool,
+        typer.Option("--check", help="Only say when pipelines run next, and stop."),
     ] = False,
     as_json: terminal.Json = False,
     metrics_port: terminal.MetricsPort = None,
     log_format: terminal.LogFormat = "text",
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Run the pipelines that carry a schedule, until Ctrl-C."""
+    """Run pipelines by the schedules in pipelines.yaml, until Ctrl-C."""
     from curvote.flows.serving.schedules import read_schedules
     from curvote.pipeline.config.file import PipelinesFile
 
@@ -267,7 +267,7 @@ def serve(
     schedules, faulty = read_schedules(place)
     environment.prepare_environment(place.root)
     if as_json:
-        raise UserError("--json goes with --check; the log is JSON by --log-format.")
+        raise UserError("--json is for --check; for lines take --log-format json.")
     from curvote.flows import lines
     from curvote.flows.serving.service import serve_schedules
 
@@ -278,7 +278,7 @@ def serve(
 
 
 def ui(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    port: Annotated[int, typer.Option(help="Port of MLflow's pages.")] = 5000,
     project: terminal.ProjectOption = None,
 ) -> None:
     """Open MLflow's pages, where runs are compared, until Ctrl-C."""

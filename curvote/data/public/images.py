@@ -434,7 +434,7 @@ def parse_digits(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:MAX_LISTED]))}"
         for what, lines in (
             ("label that is no digit", np.flatnonzero(no_digit) + 1),
-            ("grey value missing or outside [-1, 1]", np.flatnonzero(no_grey) + 1),
+            ("grey value missing or not in [-1, 1]", np.flatnonzero(no_grey) + 1),
         )
         if len(lines)
     ]

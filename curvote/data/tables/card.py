@@ -54,7 +54,7 @@ class ColumnCard:
         if self.share > MANY_OUTSIDE:
             sides = f"{self.below:,} below and {self.above:,} above"
             yield (
-                f"{self.name}: {100 * self.share:.1f} % of its values lie outside its"
+                f"{self.name}: {100 * self.share:.1f} % of its values lie beyond its"
                 f" bounds {bounds}, {sides}. Is its unit that of the bounds?"
             )
         if self.constant:
@@ -105,7 +105,7 @@ class FileCard:
         counts = {
             f"{_plural(self.filled, 'missing value')} filled with the public"
             " centre": self.filled,
-            f"{beyond:,} of {total:,} values outside their bounds"
+            f"{beyond:,} of {total:,} values beyond their bounds"
             f" ({', '.join(outside)})": beyond,
             f"{_plural(self.repeats, 'repeated record')}"
             f" {self.repeats_are}": self.repeats,

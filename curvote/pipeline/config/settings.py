@@ -474,8 +474,8 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
     open_size = [part for part in sizes if part.reason]
     if open_size:
         message = (
-            "a release states its size, so that no later rule makes another one of it:"
-            f" {open_size[0].method} is what the rule takes today."
+            "a release states its size, so that no later rule makes another release:"
+            f" write the one that the rule takes today, {open_size[0].method}."
         )
         yield Problem(message, ("project", "size"))
     elif source_valid and (
@@ -484,8 +484,8 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
         part = open_arm[0]
         message = (
             "a release states how its message is formed, so that no later rule makes"
-            f" another one of it: {part.method} (protocol: {part.settings.protocol}) is"
-            " what the rule takes today."
+            f" another release: write what the rule takes today, {part.method}"
+            f" (protocol: {part.settings.protocol})."
         )
         yield Problem(message, ("protocol",))
     elif not chain.production:
@@ -495,7 +495,7 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
     away = is_known and is_remote(pipeline.source)
     user_file = is_known and reads_user_file(pipeline.source)
     if user_file and not (away or pipeline.source.get("id")):  # rows move in a file
-        message = "production needs the column whose ids stay with their clients: id."
+        message = "production needs id: the column of ids that people keep for good."
         yield Problem(message, ("source",))
     yield from _single_setting_problems(pipeline)
     yield from _ledger_problems(pipeline, away)
@@ -517,7 +517,9 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
 def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:
     for key in ("grid", "protocols", "as_published"):
         if getattr(pipeline, key, None):
-            message = "belongs to studies; a release has one setting, the right one."
+            message = (
+                "is for studies, which compare settings; a release has one setting."
+            )
             yield Problem(message, (key,))
     chain = find_system(pipeline.protocol)
     used = {name for stage in chain.production for name in stage.axes}
@@ -541,7 +543,7 @@ def _ledger_problems(pipeline: Pipeline, away: bool) -> Iterator[Problem]:
             yield Problem(message, ("ledger",))
         return
     if pipeline.ledger is None:
-        message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
+        message = "production needs a cap: write ledger: {per_client: {epsilon: 2}}."
         yield Problem(message, ("mode",))
         return
     cap, privatize = pipeline.ledger.per_client, getattr(pipeline, "privatize", None)
@@ -555,5 +557,7 @@ def _ledger_problems(pipeline: Pipeline, away: bool) -> Iterator[Problem]:
         except UserError as error:
             yield Problem(str(error), where)
     if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
-        message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
+        message = (
+            f"a message spends more than each client's cap (epsilon {cap.epsilon:g})."
+        )
         yield Problem(message, ("ledger", "per_client"))

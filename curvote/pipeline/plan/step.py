@@ -104,7 +104,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
         for name in common or [name for name, _, _ in differing if alone]:
             yield f"code {name} changed"
     else:
-        yield "keys count definitions now, and no longer whole modules"
+        yield "an earlier curvote stored it under another kind of key"
     for name, before, now in _changed_values(old["versions"], new["versions"]):
         yield f"library {name} {before} -> {now}"
     for name, _, _ in _changed_values(old["inputs"], new["inputs"]):

@@ -222,21 +222,21 @@ def _decide_local(project: Project, step: Step, problem: str | None) -> tuple[st
     state = entry.state if entry else "cancelled"
     if problem is None:
         if state == "reserved":
-            return "run", "published, not yet confirmed"
+            return "run", "published, to be confirmed in the ledger"
         if state == "cancelled":
-            reason = "the ledger does not know this release: restore the ledger"
+            reason = "the ledger does not know it: `curvote ledger restore FILE` first"
             return "blocked", reason
         return "reuse", f"released once (release {release_of(step).number})"
     if state == "cancelled" and problem == "missing":
         return "run", "never released"
     if state == "reserved" and problem == "missing":
-        return "run", "interrupted before it was published"
+        return "run", "ended before it was published: goes on"
     return "blocked", LOST_ARTIFACT
 
 
 LOST_ARTIFACT = (
-    "released before, and its artifact is gone or altered: restore it from a backup,"
-    " or draw anew with --new-release (that spends again)"
+    "released before, but its file is gone or altered: put it back from a backup, or"
+    " release again with --new-release (that spends again)"
 )
 
 
@@ -247,9 +247,8 @@ def _decide_round(
     round_ = find_round(project, release.id)
     if round_ is None or not round_.complete:
         came, needed = _envelope_counts(project, configured, step)
-        reason = (
-            f"{release.message}s {came} of {needed or 'as many as there are records'}"
-        )
+        of = f"of {needed}" if needed else "for each public record, once these are read"
+        reason = f"waits for {release.message}s: {came} {of}"
         return replace(step, action="blocked", reason=reason)
     if problem is None:
         facts = artifact(project, step.stage.name, step.key).metadata
@@ -259,7 +258,9 @@ def _decide_round(
         return replace(step, action="reuse", reason=reason)
     least = _min_batch(configured, round_) or 1
     if not round_.folded and round_.waiting < least:
-        reason = f"{release.message}s {round_.waiting} of {least} for a first batch"
+        reason = (
+            f"waits for {release.message}s: {round_.waiting} of {least} to begin with"
+        )
         return replace(step, action="blocked", reason=reason)
     reason = f"{round_.accepted} envelopes are in"
     if round_.folded and not round_.closed:
@@ -282,7 +283,7 @@ def _describe_round(round_: Round) -> str:
     if round_.closed:
         return "round closed"
     waiting = f"{round_.waiting} waiting"
-    return f"round open, {round_.folded} {round_.asks}s folded in, {waiting}"
+    return f"round open, {round_.folded} {round_.asks}s used, {waiting}"
 
 
 def min_envelopes(
@@ -336,7 +337,8 @@ def merge_round_counts(
             count = _envelope_counts(project, configured, step)
             counts.setdefault(step.release.message, []).append(count)
     reasons = {
-        name: f"{name}s {sum(n for n, _ in pairs)} of {sum(of for _, of in pairs)}"
+        name: f"waits for {name}s: {sum(n for n, _ in pairs)} of"
+        f" {sum(of for _, of in pairs)}"
         for name, pairs in counts.items()
         if kinds[name].per_table
     }

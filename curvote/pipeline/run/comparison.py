@@ -93,7 +93,7 @@ def _key_reasons(
         yield MISSING_ARTIFACT.format(which=" and ".join(missing))
         return
     old, new = (there.manifest["components"] for there in pair.values())
-    reasons = list(differences(old, new)) or ["the chain changed"]
+    reasons = list(differences(old, new)) or ["what it depends on changed"]
     yield from [r for r in reasons if not r.startswith(history.INPUT_PREFIX)] or reasons
 
 

@@ -79,7 +79,9 @@ def make_plan(
     raw = raw_files(project, configured.pipeline, fetch=fetch)
     if isinstance(raw, MissingFiles):
         names = ", ".join(raw.names)
-        reason = f"raw file absent: curvote data fetch {names}, or run fetches it"
+        reason = (
+            f"a file is missing: `curvote data fetch {names}` (a run does that, too)"
+        )
         absent = tuple(RawInput(name, "absent", "", "", "absent") for name in raw.names)
         every = expand(configured, absent)
         blocked = [replace(step, action="blocked", reason=reason) for step in every]
@@ -93,8 +95,8 @@ def make_plan(
         )
     elif any(flags.values()):
         raise UserError(
-            f"--new-release, --new-people: {configured.name} is a study; its noise"
-            " comes from the seed and is drawn anew with --seed."
+            f"--new-release and --new-people are for production, and {configured.name}"
+            " is a study: --seed draws its noise anew."
         )
     steps = list(expand(configured, raw, state))
     forced = selection.forced_stages([step.stage.name for step in steps])
@@ -142,12 +144,12 @@ def _missing_reasons(
     if before is None:
         return ("never run",)
     if before == step.key:
-        return ("not finished, or removed",)
+        return ("did not finish, or was deleted",)
     old: Artifact = artifact(project, step.stage.name, before)
     if old.problem(content=False) == "missing":
         return ("never run",)
     reasons = differences(old.manifest["components"], step.components)
-    return tuple(reasons) or ("the chain changed",)
+    return tuple(reasons) or ("what it depends on changed",)
 
 
 def _recheck_inputs(project: Project, steps: Sequence[Step]) -> list[Step]:

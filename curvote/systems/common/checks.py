@@ -260,7 +260,7 @@ def check_production(pipeline: PipelineSettings) -> Problems:
     invited = pipeline.clients.vote
     initial = intake.stated_minimum("vote") or invited
     if initial < intake.fold:
-        message = f"{initial} are too few to begin with; fold asks for {intake.fold}."
+        message = f"{initial} votes are too few to begin with; `fold` is {intake.fold}."
         yield Problem(message, ("intake", "min_votes"))
     if initial <= invited < initial + intake.fold:
         message = (

@@ -27,15 +27,15 @@ Servers = Annotated[
     list[str],
     typer.Option(
         "--server",
-        help="NAME:n:epsilon[:gamma], the target first; epsilon may be public.",
+        help="NAME:records:epsilon[:gamma], the target first; epsilon: or public.",
     ),
 ]
-Size = Annotated[int, typer.Option("--features", "--d", help="Numbers in a record.")]
+Size = Annotated[int, typer.Option("--features", "--d", help="Numbers of a record.")]
 Beta = Annotated[
-    float, typer.Option(help="Servers: smoothness of the class's probability, 0 to 1.")
+    float, typer.Option(help="Servers: how smooth chances of a class are, to 1.")
 ]
 Delta = Annotated[
-    float | None, typer.Option(help="Servers: delta of every release (default n^-2).")
+    float | None, typer.Option(help="Servers: delta of each release (default n^-2).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -47,7 +47,7 @@ def advise(
     delta: Delta = None,
     as_json: Json = False,
 ) -> None:
-    """With --server: say what each source adds to a target, and from which epsilon."""
+    """With --server: say what each other server's release adds, from which epsilon."""
     from curvote.systems.transfer.method import advice
 
     result = advice.advise([_parse_server(text, delta) for text in server], d, beta)
@@ -62,7 +62,7 @@ def _parse_server(text: str, delta: float | None) -> Server:
     name, *numbers = text.rsplit(":")
     if not name or len(numbers) not in {2, 3}:
         raise UserError(
-            f"--server {text!r}; write NAME:n:epsilon or NAME:n:epsilon:gamma."
+            f"--server {text!r}: write NAME:n:epsilon or NAME:n:epsilon:gamma."
         )
     try:
         size, epsilon = int(numbers[0]), math.inf
@@ -88,8 +88,8 @@ def format_advice(advice: Advice) -> Iterator[str]:
 
     target = advice.target
     yield (
-        f"Target {target.name}, {advice.d} features, beta {advice.beta:g}; r as in"
-        " DTK's equation (11), less is better:"
+        f"What each server's release adds for {target.name} ({advice.d} features, beta"
+        f" {advice.beta:g}); r is DTK's equation (11), less is better:"
     )
     yield ""
     rows = [["", "records", "epsilon", "gamma", "r", "excess risk", "like records"]]
@@ -104,12 +104,12 @@ def format_advice(advice: Advice) -> Iterator[str]:
     yield ""
     yield from map(_format_offer, advice.offers)
     yield ""
-    yield "excess risk: error beyond the best rule's, the target alone being 100 %;"
-    yield "  a rate, which leaves constants out: a first look, no promise"
-    yield "like records: so many of the target's own would do the same"
+    yield "excess risk: error above the best rule's, in % of that of the target alone;"
+    yield "  a rate of growth without its constants: a first look, no promise"
+    yield "like records: so many more records of the target's own would help as much"
     yield f"noticeable: r falls by {100 * NOTICEABLE_FALL:g} % or more"
     if advice.together.r >= 1:
-        yield "r is not below 1: with so few records no rate is promised at all."
+        yield "r is 1 or more: with so few records nothing is promised at all."
 
 
 def _size_columns(server: Server) -> tuple[str, str]:
@@ -128,7 +128,9 @@ def _format_offer(offer: Offer) -> str:
     name, least = offer.server.name, offer.least_epsilon
     if least is None:
         worth = f"excess risk {100 * offer.if_public.risk:.1f} % without any noise"
-        return f"{name}: adds nothing noticeable at any epsilon ({worth})."
+        return (
+            f"{name}: do not ask, it adds nothing noticeable at any epsilon ({worth})."
+        )
     begins = f"noticeable from epsilon {least:.3g} on"
     if offer.noticed:
         return f"{name}: worth asking; {begins}."

@@ -279,8 +279,8 @@ class Curves(data.Section):
         if self.clipped is None:
             return ""
         if self.clipped == 0:
-            return "No value lay outside its bounds."
-        lay = f"{data.format_percent(self.clipped, 2)} % of the values lay outside"
+            return "No value lay beyond its bounds."
+        lay = f"{data.format_percent(self.clipped, 2)} % of the values lay beyond"
         return f"{lay} their bounds and were clipped to them."
 
 

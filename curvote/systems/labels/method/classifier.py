@@ -261,7 +261,7 @@ def left_out_votes(
         if not part.size or not rest.size:
             raise UserError(
                 f"X has {len(X)} records (n_samples = {len(X)}); probabilities are"
-                f" calibrated in {_FOLDS} folds, which takes as many."
+                f" calibrated in {_FOLDS} parts, which takes as many."
             )
         model = clone(learner).fit(X[rest], codes[rest], rng, unlabelled)
         votes[part] = model.votes(X[part])
