@@ -20,6 +20,7 @@ from curvote.data.lookup import find_dataset
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.reference import describe_settings
 from curvote.pipeline.config.yaml_document import as_one_line
 
 _UNITS: Final = {"h": 3600, "d": 86_400, "w": 604_800}
@@ -323,7 +324,7 @@ def editor_schema() -> dict[str, Any]:
     defaults = {name: pipeline["properties"][name] for name in inherited}
     pipeline["properties"]["source"], sources = _source_schemas()
     parts |= sources
-    return {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {**parts, "Pipeline": pipeline},
         "type": "object",
@@ -342,6 +343,7 @@ def editor_schema() -> dict[str, Any]:
             "runtime": runtime,
         },
     }
+    return describe_settings(schema)
 
 
 def _source_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -362,7 +364,7 @@ def _source_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
             definitions[f"{definition}.{part}"] = inner
         schema.pop("required", None)
         definitions[definition] = schema
-    names = {"enum": [*DATASETS], "description": "`curvote data list` names them."}
+    names = {"enum": [*DATASETS]}
     source = {
         "type": "object",
         "required": ["name"],
