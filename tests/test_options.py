@@ -37,7 +37,7 @@ def test_a_former_name_of_a_cap_is_read_with_a_notice(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [*typed, "--yes", "--ledger", str(ledger)])
         assert done.exit_code == 0, done.exception
         assert "called" not in done.stdout
-        assert done.stderr.count(" now; it is read as that.") == 2 * (epsilon == 3)
+        assert done.stderr.count(" from now on.") == 2 * (epsilon == 3)
         with Ledger(ledger) as book:
             assert book.cap("p") == Budget(epsilon, 1e-5)
 
@@ -50,5 +50,5 @@ def test_a_page_goes_to_a_file_by_either_spelling(
     monkeypatch.chdir(tmp_path)
     done = run("page", *words, "--json")
     assert json.loads(done.stdout)["page"] == "page.html"
-    former = "curvote: TO is called --out now; it is read as that.\n"
+    former = "curvote: TO is an old name; write --out from now on.\n"
     assert done.stderr == (former if len(words) == 1 else "")

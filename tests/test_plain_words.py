@@ -72,8 +72,11 @@ def test_no_line_holds_a_word_that_the_glossary_lacks() -> None:
 
 def test_such_a_line_would_be_found() -> None:
     """In a sentence, in one with numbers, in a heading; not in keys and names."""
-    code = 'say(f"{n} values lie outside")\nx = f"take arm {m}"\n"twins"\ny = "a twin falls"'
-    assert [line for line, text in sentences(code) if house_words(text)] == [1, 2, 4]
+    code = (
+        'say(f"{n} lie outside", 2)\nx = f"take arm {m}"\n"twins"\ny = "a twin falls"'
+    )
+    lines = [line for line, text in sentences(code) if house_words(text)]
+    assert sorted(lines) == [1, 2, 4]
     text = "<h2>Wings</h2> {{ data.outside }} `arm`: passed over a firing, folded in"
     assert house_words(text) == ["Wing", "over", "fold"]
     assert not house_words("write direct.arm; shoulders, an outsider, twofold")

@@ -199,7 +199,7 @@ def test_former_names_of_columns_are_read_with_a_notice(home: Home) -> None:
     typed = words(GIVEN["table"], "--label=label", "--json", "--yes")
     done = run("release", *typed, yes=False)
     assert json.loads(done.stdout)["new"]
-    notice = "curvote: --label is called --label-column now; it is read as that."
+    notice = "curvote: --label is an old name; write --label-column from now on."
     assert notice in done.stderr.splitlines()
     assert "by the form in your ledger" in refused(
         "release", *words(GIVEN["table"], "--new-release", "--id", "label")

@@ -113,7 +113,7 @@ def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
     assert "released one report, epsilon 1, delta 0\n" in first.stdout
     assert "left      epsilon 0, delta 0 of your cap of epsilon 1" in first.stdout
     again = home.client("report")
-    assert "released before: nothing was drawn, nothing spent" in again.stdout
+    assert "released before; nothing more was drawn or spent" in again.stdout
     assert first.stdout.splitlines()[1:] == again.stdout.splitlines()[1:]
     home.invite(REPORTS)
     assert "room" in home.refusal("report", "--new-release")

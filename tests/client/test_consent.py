@@ -46,7 +46,7 @@ def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(home, drawn, t
 
 
 def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(home):
-    """Who, what, to whom, for how much, and what is left; the house's cap aloud."""
+    """Who, what, to whom, for how much, and what is left; the default cap aloud."""
     done = home.client("report")
     assert done.exit_code == 0
     (consent,) = [x for x in done.stderr.splitlines() if "sends one noised" in x]
@@ -57,7 +57,7 @@ def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(home):
         " you by a factor of at most 2.72), delta 0; 1 of your cap of 2 is left after"
         " it"
     )
-    assert "the house's holds from now on: epsilon 2, delta 0" in done.stderr
+    assert "the default holds from now on: epsilon 2, delta 0" in done.stderr
     assert f"server {server} is new" in done.stderr
     assert [entry.state for entry in home.entries()] == ["confirmed"]
     assert len(envelopes()) == 1
@@ -100,7 +100,7 @@ def test_hardly_any_noise_is_not_called_epsilon_one(home, drawn, cap_delta, delt
 def test_delta_is_held_to_the_clients_cap_and_always_said(home: Home) -> None:
     """A cap without delta has no room for any."""
     home.invite(delta_of(1e-5))
-    assert "epsilon 1, delta 1e-05: the house's cap (" in home.refusal("report")
+    assert "epsilon 1, delta 1e-05: the default cap (" in home.refusal("report")
     run("init", "--cap-delta", "1e-5")
     done = home.client("report")
     assert "), delta 1e-05 (" in done.stderr

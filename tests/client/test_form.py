@@ -228,7 +228,7 @@ def test_strangers_are_more_than_half_new_while_known_ones_are_gone(ledger):
 
 
 def test_a_refused_first_task_settles_nothing(tmp_path: Path) -> None:
-    """Neither the stranger who asked, nor the house's cap; the honest one is next."""
+    """Neither the stranger who asked, nor the default cap; the honest one is next."""
     server = steward(tmp_path / "steward")
     server.run()
     home = Hospital.at(tmp_path, "va")
@@ -236,7 +236,7 @@ def test_a_refused_first_task_settles_nothing(tmp_path: Path) -> None:
     form.write_text(FORM)
     home.client("form", str(form), "--ledger", str(home.ledger))
     home.receive(server)
-    assert "no room" in home.refusal()  # the house's cap holds no delta
+    assert "no room" in home.refusal()  # the default cap holds no delta
     with Ledger(home.ledger) as own:
         standing = Account.from_ledger(own)
     assert (standing.server, standing.chosen, standing.sender_name) == (

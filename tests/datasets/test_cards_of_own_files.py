@@ -69,7 +69,7 @@ def test_a_table_is_counted_by_column(tmp_path: Path) -> None:
 def test_what_is_odd_is_said(tmp_path: Path) -> None:
     """Far values, narrow ones, one value, few clients of a class."""
     said = " ".join(card(tmp_path).remarks())
-    assert "age: 60.0 % of its values lie outside its bounds [0, 100]" in said
+    assert "age: 60.0 % of its values lie beyond its bounds [0, 100]" in said
     assert "dose: all its values lie in a tenth of its bounds [0, 1]" in said
     assert "flat holds one value only" in said
     assert "only 2 clients are 'ill'" in said

@@ -156,9 +156,9 @@ WRONG_ZIP = {
     "a label": (zip_text(LABELS + 0.5), "label that is no digit in 8 lines: 1, 2"),
     "a value": (
         zip_text(greys=GREYS * 3),
-        "grey value missing or outside .-1, 1. in 8",
+        "grey value missing or not in .-1, 1. in 8",
     ),
-    "a short line": (zip_text()[:-20], "missing or outside .-1, 1. in 1 lines: 8"),
+    "a short line": (zip_text()[:-20], "missing or not in .-1, 1. in 1 lines: 8"),
     "short lines": (zip_text(greys=GREYS[:, 1:]), "256 values, not 257"),
     "words": (zip_text().replace(b" ", b" x", 1), "no table of numbers"),
     "a row less": (zip_text(LABELS[:7], GREYS[:7]), "7 rows instead of 8"),

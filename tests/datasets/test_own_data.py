@@ -67,7 +67,7 @@ def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
 def test_a_release_needs_ids_that_stay_with_their_clients(project: Project) -> None:
     """A row number is nobody's name."""
     plain.write(project.root, real=REAL | {"source": TABLE})
-    with pytest.raises(UserError, match="ids stay with their clients"):
+    with pytest.raises(UserError, match="column of ids that people keep"):
         plain.plan(project, "real")
 
 

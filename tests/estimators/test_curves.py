@@ -76,7 +76,7 @@ def test_the_cure_of_another_grid_cures(kind: Any, data: Data) -> None:
 
 
 @KINDS
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
+@pytest.mark.filterwarnings("ignore:values beyond what is stated")
 def test_an_array_is_on_the_grid_that_was_learned(kind: Any, data: Data) -> None:
     """It says nothing of its grid; an array that was learned is on [0, 1]."""
     curves, y = data
@@ -173,7 +173,7 @@ def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.parametrize("form", [FDataGrid.copy, basis, irregular])
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
+@pytest.mark.filterwarnings("ignore:values beyond what is stated")
 def test_who_learns_from_columns_says_how_curves_become_some(
     model: Any, form: Any, data: Data
 ) -> None:

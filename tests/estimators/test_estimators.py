@@ -273,7 +273,7 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
 
 
 @every_arm
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
+@pytest.mark.filterwarnings("ignore:values beyond what is stated")
 def test_public_constants_are_never_taken_from_the_data(arm: str) -> None:
     """What lies beyond the bounds counts as lying on them; the task stays the same."""
     x, y = vectors(300)

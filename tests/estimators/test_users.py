@@ -439,7 +439,7 @@ CHECKED |= {
 
 
 @pytest.mark.parametrize("name", CHECKED)
-@pytest.mark.filterwarnings("ignore:values outside of what is stated")
+@pytest.mark.filterwarnings("ignore:values beyond what is stated")
 def test_scikit_learn_finds_nothing_to_complain_about(name: str) -> None:
     """All of its checks, for one that need not score well and may draw at random."""
     results = check_estimator(CHECKED[name], on_fail=None, on_skip=None)

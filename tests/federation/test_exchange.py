@@ -51,14 +51,14 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Next to no noise: that something is learnt must not depend on luck.
     quiet = FAR | {"epsilon": 100, "clients": {"train": 40, "vote": 40}}
     server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
-    assert blocked(server) == "reports 0 of 40"
+    assert blocked(server) == "waits for reports: 0 of 40"
     reports = answers(
         server, "report", *some_clients(40, 1), tmp_path / "reports", apart=True
     )
     server.take(reports[:39])
     assert blocked(server) == "reports 39 of 40"
     server.take(reports[39:])
-    assert blocked(server) == "votes 0 of 40"
+    assert blocked(server) == "waits for votes: 0 of 40"
     votes = answers(
         server, "vote", *some_clients(40, 2), tmp_path / "votes", apart=True
     )
@@ -97,7 +97,7 @@ def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
     server.take(reports[19:])
     assert blocked(server) == "reports 30 of 60"
     server.close()
-    assert blocked(server) == "votes 0 of 80"
+    assert blocked(server) == "waits for votes: 0 of 80"
     server.take(answers(server, "vote", *some_clients(2, 2), tmp_path / "votes"))
     server.close()
     with pytest.raises(UserError, match="no open round"):
@@ -193,7 +193,7 @@ def test_two_rounds_through_two_services(
     server = Server(plain.write(tmp_path / "server", **{NAME: few}))
     with postgres.postgres() as url:
         monkeypatch.setenv(URL_VARIABLE, url)
-        assert blocked(server) == "reports 0 of 30"
+        assert blocked(server) == "waits for reports: 0 of 30"
         with serving(server.project) as one, serving(server.project) as two:
             for asks, count in (("report", 30), ("vote", 20)):
                 document, invitations = server.published(asks)
@@ -207,7 +207,7 @@ def test_two_rounds_through_two_services(
                     lines = service.send(part, LINES).lines
                     assert {line["status"] for line in lines} == {201}
                 if asks == "report":
-                    assert blocked(server) == "votes 0 of 20"
+                    assert blocked(server) == "waits for votes: 0 of 20"
         plan, _ = server.run()
         assert not plan.blocked_steps()
         with Intake(server.project.intake) as intake:

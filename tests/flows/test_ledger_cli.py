@@ -92,8 +92,8 @@ def test_show_lists_the_releases(released: Project) -> None:
     assert "total of client b: epsilon 0.1, delta 1e-07" in text
     text = curvote_ledger(released, "show", "--client", "B", "--population", "p").stdout
     assert text == (
-        "no release stands in the ledger about 'B' of population 'p':"
-        " is the id spelt so?\n"
+        "nothing was released about client 'B' of population 'p'; check how the id is"
+        " written.\n"
     )
 
 

@@ -49,7 +49,7 @@ def test_pipelines_that_curvote_brings_are_said_to_be(
     (tmp_path / "data" / "state").mkdir(parents=True)
     for words in (["list"], ["status"], ["runs"], ["check", "demo"]):
         found = CliRunner().invoke(app.app, [*words, "--project", str(tmp_path)])
-        assert found.stderr.startswith(f"no pipelines.yaml in {tmp_path}: these ")
+        assert found.stderr.startswith(f"{tmp_path} has no pipelines.yaml, so ")
 
 
 def test_runs_tell_what_differed_and_what_came_of_it(run: Run) -> None:

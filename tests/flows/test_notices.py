@@ -54,8 +54,8 @@ def test_only_what_is_asked_for_is_told(project: Project) -> None:
         fact | {"last": "2026-11-22T08:00:00+00:00"},
     )
     assert json.loads(place.read_text())["count"] == 3
-    latest = "the latest at 2026-11-22 08:00:00 UTC; not made up for"
-    assert said == [f"missed 3 firings, {latest}"]
+    latest = "the latest at 2026-11-22 08:00:00 UTC; none makes up for it"
+    assert said == [f"missed 3 scheduled runs, {latest}"]
 
 
 def test_no_word_of_an_error_is_told(project: Project) -> None:

@@ -38,7 +38,7 @@ def test_a_card_is_printed_and_stored_nowhere(say: Any, project: Project) -> Non
     before = files(project.root)
     code, out, _ = say("check", "study")
     assert code == 0
-    assert "study can run: curvote run study" in out
+    assert "study can run; type: curvote run study" in out
     code, told, _ = say("check", "study", "--json")
     card = json.loads(told)
     assert card["rows"] == 150
@@ -75,7 +75,7 @@ def test_a_source_without_a_file_is_right_as_it_stands(say: Any) -> None:
     """It has nothing to read; JSON says null."""
     plain.write(Path.cwd(), tiny=plain.TINY)
     assert say("check", "tiny")[1] == (
-        "tiny is right as it stands; simulated is no file of yours.\n"
+        "tiny can run: its source, simulated, is no file of yours to check.\n"
     )
     assert json.loads(say("check", "tiny", "--json")[1]) is None
 
@@ -94,7 +94,7 @@ def test_a_wide_table_shows_what_lies_outside_most(say: Any, project: Project) -
     train = {"train": {"count": 5, "size": 20}}
     plain.write(project.root, wide=STUDY | {"source": source} | clients | train)
     out = say("check", "wide")[1]
-    assert "and 20 columns more: --json has all." in out
+    assert "and 20 more columns; --json prints all." in out
     assert "x47     0 to 1" in out
 
 

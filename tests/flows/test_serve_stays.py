@@ -197,11 +197,11 @@ def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     again = served.start(serving.root)
     try:
         assert until(lambda: bool(serving.fired()), SOON), serving.log
-        said = "not made up for\n"
+        said = "none makes up for it\n"
         assert until(lambda: said in serving.log, SOON), serving.log
         assert [run.split()[0] for run in serving.fired()] == ["often"]
         assert "often: missed" in serving.log
-        assert "made up for now" in serving.log
+        assert "one run makes up for it now" in serving.log
         assert "long: missed" in serving.log
     finally:
         again.terminate()

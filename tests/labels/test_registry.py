@@ -93,7 +93,7 @@ def test_people_and_a_registry_send_one_code_each(
     tmp_path: Path, steward: Server, table: pd.DataFrame
 ) -> None:
     """Published, sent, joined by record; a second learner spends nothing."""
-    assert reason(steward, "privatize") == f"blocked: codes 0 of {N}"
+    assert reason(steward, "privatize") == f"blocked: waits for codes: 0 of {N}"
     keepers = _exchange(tmp_path, steward, table, ALONE)
     assert take(steward) == {"accepted": N, "refused": {}, "left": {}}
     _joined(steward, keepers, table)
@@ -176,7 +176,7 @@ def test_a_round_may_be_sealed_and_wait_for_fewer(
     waits = {"sealed": True, "min_codes": 12}
     made = server(tmp_path / "server", table, intake=waits)
     made.run()
-    assert reason(made, "privatize") == "blocked: codes 0 of 12"
+    assert reason(made, "privatize") == "blocked: waits for codes: 0 of 12"
     invited, registry = invitations(made), Keeper.at(tmp_path / "registry", made)
     for record, each in [*invited.items()][:12]:
         assert each.seal_to is not None
@@ -376,7 +376,7 @@ def test_every_problem_of_a_registrys_table_is_told_at_once(
     assert "no column 'record'" in registry.refusal(
         registry.table(labels.rename(columns={"record": "who"}))
     )
-    assert "no record of the table" in registry.refusal(
+    assert "none of the table's records" in registry.refusal(
         registry.table(labels.assign(record=[f"q-{i}" for i in range(len(labels))]))
     )
 

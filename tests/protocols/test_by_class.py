@@ -151,7 +151,7 @@ def test_the_page_has_a_section_of_classes(
     for one in section.matrices:
         np.testing.assert_allclose(one.shares.sum(axis=1), 100)
     page = render_report(data, tmp_path).read_text()
-    assert "Class by class" in page
+    assert "How often each class is recognised" in page
     assert (tmp_path / "figures" / "by_class.png").is_file()
 
 

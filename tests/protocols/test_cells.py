@@ -252,7 +252,7 @@ def test_answers_by_envelope(tmp_path: Path) -> None:
     given = {"protocol": "counts", "project": PLAIN | {"rescale": "standard"}}
     far = production.changed(FAR, **given, clients={"train": 20})
     server = Server(plain.write(tmp_path / "server", **{NAME: far}))
-    assert blocked(server) == "reports 0 of 20"
+    assert blocked(server) == "waits for reports: 0 of 20"
     curves, labels = some_clients(20, 1)
     server.take(answers(server, "report", curves, labels, tmp_path / "sent"))
     plan, record = server.run()

@@ -318,7 +318,7 @@ def test_every_client_releases_once(
 def test_a_release_names_its_arm(tmp_path: Path, given: dict[str, object]) -> None:
     """A later rule must not make another release of the same pipeline."""
     project = production.write(tmp_path, **(DIRECT | given))
-    with pytest.raises(UserError, match="names its arm"):
+    with pytest.raises(UserError, match="how its message is formed"):
         production.plan(project)
 
 
@@ -327,9 +327,9 @@ def test_two_rounds_by_envelope(tmp_path: Path) -> None:
     few = {"epsilon": 100, "clients": {"train": 100}}
     quiet = production.changed(FAR, **arm("two") | few)
     server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
-    assert blocked(server) == "reports 0 of 30"
+    assert blocked(server) == "waits for reports: 0 of 30"
     server.take(answers(server, "report", *some_clients(30, 1), tmp_path / "first"))
-    assert blocked(server) == "refinements 0 of 70"
+    assert blocked(server) == "waits for refinements: 0 of 70"
     second = answers(server, "refinement", *some_clients(70, 2), tmp_path / "second")
     server.take(second)
     plan, record = server.run()

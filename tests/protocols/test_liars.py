@@ -102,7 +102,7 @@ def test_without_liars_the_rule_is_as_it_was(n: int, epsilon: float) -> None:
     assert choose_protocol(n, D, epsilon, 0.0) == bare
     assert lied.protocol == ("votes" if bare.protocol == "direct" else "majority")
     assert lied.noise == pytest.approx(bare.noise)
-    assert ("5 % may lie" in lied.reason) == (lied.protocol == "votes")
+    assert ("5 % of the clients may lie" in lied.reason) == (lied.protocol == "votes")
     assert choose_arm(n, D, epsilon, 0.05).arm == "mean"
 
 
@@ -118,7 +118,9 @@ def test_a_pipeline_may_tell_of_liars(tmp_path: Path) -> None:
     made = [part.settings for part in resolve_choice(told.pipeline)]
     assert {own.protocol for own in made} == {"votes"}
     assert {own.votes.directions for own in made} == {140}
-    assert all("5 % may lie" in line for line in describe_choices(told.values()))
+    assert all(
+        "5 % of the clients may lie" in line for line in describe_choices(told.values())
+    )
     record = plain.run(plain.write(tmp_path / "run", tiny=AUTO | {"liars": 0.05}))
     assert record.status == "completed"
 
@@ -199,8 +201,8 @@ def test_advise_says_what_liars_cost() -> None:
             worse = lied[f"{name}_lied"][signal]["error"]
             assert f"{100 * honest['error']:.1f} -> {100 * worse:.1f}" in text
     assert f"{100 * lied['hidden']:.1f} % or more" in text
-    assert "votes cost, honest" in text
-    assert "5 % may lie" in text
+    assert "votes cost, if honest" in text
+    assert "5 % of the clients may lie" in text
     error = advise("--liars", "0.05", "--best", "0.9").exception
     assert isinstance(error, UserError)
     assert isinstance(advise("--liars", "0.5").exception, UserError)

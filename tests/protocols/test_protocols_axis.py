@@ -203,7 +203,7 @@ def test_a_second_moment_of_many_numbers_is_not_asked_for() -> None:
     """It grows with their square; whoever names such an arm is told."""
     assert choose_arm(10**7, 199, 5.0).arm == "mean"
     assert choose_arm(10**7, 198, 5.0).arm == "two"
-    with pytest.raises(UserError, match="take arm mean, or fewer numbers"):
+    with pytest.raises(UserError, match=r"write direct\.arm: mean, or take fewer"):
         make_directions("joint", 199, "tanh", "auto")
 
 

@@ -179,8 +179,11 @@ def test_the_reason_names_rule_and_size_once_for_protocols_that_share_it(
     told = describe_choices(PipelinesFile(many).configure_pipeline("tiny").values())
     rule = "3.5 (N epsilon^2)^0.1"
     assert len(told) == 7  # two epsilons: auto, mrma, the others; and clean
-    assert told[0].startswith(f"auto, epsilon 0.5: d = 5, majority ({rule} = 5.0, N ")
-    same = f"votes, majority, epsilon 8: d = 9 ({rule} = 8.7, N epsilon^2 = 8,960)"
+    assert told[0].startswith(
+        f"auto, epsilon 0.5: d = 5, majority, because {rule} = 5.0 "
+    )
+    same = f"votes, majority, epsilon 8: d = 9, because {rule} = 8.7 numbers a record"
+    same += " are worth their noise, N epsilon^2 = 8,960"
     assert same in told
 
 
@@ -196,7 +199,7 @@ def test_production_states_its_size(tmp_path: Path) -> None:
         "epsilon": 1,
         "ledger": {"per_client": {"epsilon": 1}},
     }
-    with pytest.raises(UserError, match=r"project\.size: .* states its size.* d = 7 "):
+    with pytest.raises(UserError, match=r"project\.size: .* states its size.* d = 7"):
         PipelinesFile(plain.write(tmp_path, tiny=release)).configure_pipeline("tiny")
 
 
@@ -221,7 +224,7 @@ def test_what_the_rule_cannot_mend_is_said(
 
 def test_a_system_that_counts_no_clients_states_its_size() -> None:
     """Hospitals that release once know alone how many patients they have."""
-    with pytest.raises(UserError, match="state the size"):
+    with pytest.raises(UserError, match="state a size"):
         taken(Project(REPOSITORY), "phonemes-five", "project.size=auto")
 
 

@@ -46,7 +46,7 @@ def test_it_shows_what_such_a_page_has(data: PageData, text: str) -> None:
         "What the server itself says of its models",
         "Can probabilities be believed?",
         "Features are public here",
-        "What one code says",
+        "What one noised label gives away",
     ):
         assert said in text
     assert "the 2 numbers of each of 650 records" in " ".join(data.public)

@@ -183,8 +183,8 @@ def test_the_command_tells_what_it_left(project: Project) -> None:
     assert said.stdout.splitlines() == [
         "accepted 0, refused 1",
         "  unreadable: 1",
-        f"reasons in {project.quarantine('tiny')}",
-        "left in the inbox 1",
+        f"refused ones, each with its reason: {project.quarantine('tiny')}",
+        "not taken yet 1",
         "  no regular file of its own: 1",
     ]
 

@@ -100,7 +100,7 @@ def test_without_news_a_run_changes_nothing(server: Server) -> None:
     stored = contents(server.project.intake)
     plan, _ = server.run()
     assert actions(plan) == {"reuse"}
-    assert reason(plan) == f"round open, {FIRST} votes folded in, 0 waiting"
+    assert reason(plan) == f"round open, {FIRST} votes used, 0 waiting"
     assert contents(server.project.intake) == stored
     server.take(sent[FIRST : FIRST + FOLD - 1])
     plan, again = server.run()
@@ -244,7 +244,7 @@ def test_too_few_for_a_first_batch_wait(server: Server) -> None:
     sent = answers(server, "vote", seed=2)
     server.take(sent[:FIRST])
     plan, _ = server.run()
-    assert reason(plan) == f"votes {FIRST} of 60 for a first batch"
+    assert reason(plan) == f"waits for votes: {FIRST} of 60 to begin with"
     assert "blocked" in actions(plan)
     server.take(sent[FIRST:60])
     assert votes(server, server.run()[1])["n"].sum() == 60

@@ -246,7 +246,7 @@ def test_the_command_tells_a_row_for_each_epsilon(text):
             assert cell + "*" * told["nothing_gained"] + ends in text
             assert told["low"] <= told["error"] <= told["high"]
     assert "3,000" in text
-    assert "* expect nothing better than the majority" in text
+    assert "* no better than the majority" in text
     assert document["majority"] == 0.5
     assert list(document["best"]) == list(strengths()) == ["weak", "middle", "strong"]
 
@@ -268,8 +268,8 @@ def test_the_command_takes_the_old_name(text):
         ((*TASK, "--epsilon", "1", "--epsilon", "0"), "epsilon is 0"),
         ((*TASK, "--epsilon", "nan"), "epsilon is nan"),
         ((*TASK, "--epsilon", "1", "--positive", "1"), "positive is 1"),
-        ((*TASK, "--epsilon", "1", "--spread", "0.2"), "--spread describes"),
-        ((*TASK, "--epsilon", "1", "--weak", "0.6"), "--weak describes"),
+        ((*TASK, "--epsilon", "1", "--spread", "0.2"), "--spread is read by"),
+        ((*TASK, "--epsilon", "1", "--weak", "0.6"), "--weak is read by"),
         ((*TASK, "--epsilon", "1", "--epsilon", "2", "--best", "0.9"), "2 times"),
     ],
 )

@@ -32,7 +32,7 @@ def test_four_hospitals_that_share_nothing_give_one_a_classifier(
     """Published, released, taken, combined, and said of new patients."""
     server = steward(tmp_path / "steward")
     plan, _ = server.run()
-    waiting = "blocked: releases 0 of 4"
+    waiting = "blocked: waits for releases: 0 of 4"
     assert reasons(plan, "privatize") == dict.fromkeys(NAMES, waiting)
     task = open_signed(server.published("release")[0].read_bytes()).document["task"]
     assert [*task["servers"]] == list(NAMES)
@@ -162,7 +162,9 @@ def test_servers_that_are_asked_together_seal_to_one_key(tmp_path: Path) -> None
     va.receive(server)
     changed = {"epsilon": {"cleveland": 1}}
     plan, _ = steward(server.project.root, **SEALED, **changed).run()
-    assert set(reasons(plan, "privatize").values()) == {"blocked: releases 0 of 4"}
+    assert set(reasons(plan, "privatize").values()) == {
+        "blocked: waits for releases: 0 of 4"
+    }
     lines = _lines(_secret(server))
     assert {json.loads(line)["seal_to"] for line in lines.values()} == keys
     va.released()

@@ -149,7 +149,7 @@ def test_a_key_of_whole_modules_is_said_once(done: Project) -> None:
     before = step.components | {
         "code": dict.fromkeys(step.components["code"], "0" * 64)
     }
-    said = "keys count definitions now, and no longer whole modules"
+    said = "an earlier curvote stored it under another kind of key"
     assert list(differences(before, step.components)) == [said]
 
 

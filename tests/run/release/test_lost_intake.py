@@ -25,7 +25,7 @@ def test_a_missing_intake_is_not_replaced_by_an_empty_one(tmp_path: Path) -> Non
         journal.unlink()
     server.project.intake.write_bytes(intake)
     plan, _ = server.run()
-    assert plan.blocked_steps()[0].reason == "reports 0 of 60"
+    assert plan.blocked_steps()[0].reason == "waits for reports: 0 of 60"
 
 
 def test_whoever_gives_up_a_round_may_begin_another(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_lost_or_altered_release_is_not_drawn_again(real: Project) -> None:
     for _ in range(2):
         made = production.plan(real)
         blocked = {s.stage.name: s.reason for s in made.blocked_steps()}
-        assert "restore it from a backup" in blocked["privatize"]
+        assert "put it back from a backup" in blocked["privatize"]
         assert blocked["train"] == "waits for privatize"
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -166,9 +166,9 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
 @pytest.mark.parametrize(
     ("where", "reason"),
     [
-        ("_reserve_release", "interrupted before it was published"),
-        ("commit", "interrupted before it was published"),
-        ("_confirm_release", "published, not yet confirmed"),
+        ("_reserve_release", "ended before it was published: goes on"),
+        ("commit", "ended before it was published: goes on"),
+        ("_confirm_release", "published, to be confirmed in the ledger"),
     ],
 )
 @pytest.mark.parametrize("after", [False, True])
@@ -195,7 +195,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
     told = {s.stage.name: s.reason for s in production.plan(project).steps}
     expected = {
         ("_reserve_release", False): "never released",
-        ("commit", True): "published, not yet confirmed",
+        ("commit", True): "published, to be confirmed in the ledger",
         ("_confirm_release", True): "released once (release 1)",
     }
     assert told["privatize"] == expected.get((where, after), reason)
@@ -259,7 +259,7 @@ def test_what_is_real_says_so(released: Project) -> None:
         ({"epsilon": [1, 2]}, "exactly one; 2 are given"),
         ({"learners": ["centroid", "cg"]}, "exactly one; 2 are given"),
         ({"ledger": None}, "production needs a cap"),
-        ({"epsilon": 5}, "more than a client has"),
+        ({"epsilon": 5}, "more than each client's cap"),
         ({"mode": "study"}, "only a pipeline with mode: production"),
         (
             {"intake": {}},

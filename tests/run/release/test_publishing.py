@@ -147,7 +147,7 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
         server.take([unsealed])
     server.take(sent)
     plan, _ = server.run()
-    assert plan.blocked_steps()[0].reason == "votes 0 of 80"
+    assert plan.blocked_steps()[0].reason == "waits for votes: 0 of 80"
     other, _ = server.published("vote")
     assert signing.open_signed(other.read_bytes()).document["seal_to"] not in (
         None,

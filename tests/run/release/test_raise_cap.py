@@ -34,7 +34,7 @@ def test_raising_a_cap_says_what_it_does_and_is_kept(path: Path) -> None:
     words = ["p", "--cap", "3"]
     error = raising(path, *words).exception
     assert isinstance(error, UserError)
-    assert "nobody is there to ask" in str(error)
+    assert "nobody is here to be asked" in str(error)
     with Ledger(path) as ledger:
         assert ledger.cap("p") == TWO
         before = ledger.head()

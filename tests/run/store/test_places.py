@@ -77,7 +77,7 @@ def test_what_lacks_its_manifest_is_not_there(
     folder = manifest_of(store, "privatize")
     store.delete_file(f"{object_store.ROOT[5:]}/{folder}/manifest.json")
     step = next(s for s in plain.plan(remote).steps if s.key in folder)
-    assert (step.action, step.reason) == ("run", "not finished, or removed")
+    assert (step.action, step.reason) == ("run", "did not finish, or was deleted")
     assert not locations.artifact_exists(
         locations.as_path(f"{object_store.ROOT}/{folder}")
     )
