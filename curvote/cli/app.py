@@ -54,6 +54,7 @@ def report_errors(command: str = "") -> Iterator[None]:
 app = typer.Typer(
     name="curvote",
     help="Train classifiers from data that never leaves its owner unprotected.",
+    epilog="docs/glossary.md explains the words, such as epsilon, release and round.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
