@@ -207,6 +207,6 @@ def print_spending(project: Project, plan: Plan) -> bool:
     for step in steps:
         message = stages.stage_message(step.params)
         n = message.invited_count(plan.configured.values())
-        words = f"spends epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
+        words = f"epsilon {step.params['epsilon']:g} of {n} each ({message.who})"
         lines.write_line(f"  {step.stage.name}: {words}")
     return spent == Amount()

@@ -110,7 +110,10 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
             _run_steps(project, plan, record, request)
         for opened in publish_rounds(project, plan.configured, plan.steps):
             print(f"published: {opened.task}\ninvitations: {opened.invitations}")
-            print(f"{opened.waits_for} envelopes are needed to go on", flush=True)
+            print(
+                f"{opened.waits_for} envelopes are needed (`curvote intake`)",
+                flush=True,
+            )
         status, why = "completed" if plan.complete else "partial", ""
         if blocked := plan.blocked_steps():
             status, why = "blocked", blocked[0].reason

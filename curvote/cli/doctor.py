@@ -126,7 +126,9 @@ def check_artifacts(project: Project) -> Iterator[Finding]:
             yield Finding("artifacts", "failed", f"{where} is {problem}", fix)
             sound_folders = [other for other in sound_folders if other != folder]
     if sound_folders:
-        yield Finding("artifacts", "ok", f"{len(sound_folders)} as they were committed")
+        yield Finding(
+            "artifacts", "ok", f"{len(sound_folders)} sound, as they were stored"
+        )
 
 
 def check_object_store(project: Project) -> Iterator[Finding]:

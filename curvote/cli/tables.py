@@ -177,11 +177,11 @@ def print_comparison(
         options = "".join(f" --set {override}" for override in run.overrides)
         about = f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
         print(f"{which}: {about}")
-    print("\nconfiguration")
+    print("\nsettings")
     for setting in comparison.settings:
         print(f"  {setting}")
     print("" if comparison.settings else "  equal\n", end="")
-    print(f"\nkeys: {len(comparison.keys)} differ, {comparison.same} are equal")
+    print(f"\nstages: {len(comparison.keys)} differ, {comparison.same} are equal")
     if comparison.keys:
         all_rows = [
             (change.stage, str(change.cell), "; ".join(change.reasons))

@@ -84,8 +84,8 @@ def refuse_excess_budget(account: Account, budget: Budget, records: int = 1) -> 
         cap_name = "your cap" if account.chosen else f"the default cap ({INIT_HINT})"
         scope = " for each record" if account.records else ""
         raise UserError(
-            f"this would spend {format_budget(budget.epsilon, budget.delta)}, more than"
-            f" is left: {cap_name} is"
+            f"there is no room for {format_budget(budget.epsilon, budget.delta)}:"
+            f" {cap_name} is"
             f" {format_budget(account.cap.epsilon, account.cap.delta)}{scope}, of which"
             f" {format_budget(*account.spent.to_floats())} is spent. Nothing was drawn."
         )

@@ -131,7 +131,7 @@ def test_a_task_takes_nothing_that_was_given_for_another(home, kind, command, dr
             continue  # the command has no such option, or needs another
         said = str(result.exception)
         other = "give --invitation and --label for a record of your own, or --table"
-        other += " and --invitations for those of a registry."
+        other += " and --invitations for a message about each of many records."
         expected = {
             f"task.json asks for a {kind}: use `curvote client {right}`.",
             other,

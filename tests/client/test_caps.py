@@ -69,7 +69,7 @@ def test_a_cap_is_raised_by_a_command_of_its_own(home: Home) -> None:
     for cap in ("2", "1"):
         assert "does not raise it" in refused("raise-cap", "--cap", cap)
     done = run("raise-cap", "--cap", "3", "--cap-delta", "1e-6", "--yes")
-    assert "from epsilon 2, delta 0: odds about you" in done.stderr
+    assert "from epsilon 2, delta 0: whoever reads it" in done.stderr
     assert "factor of 7.39" in done.stderr
     assert "to   epsilon 3, delta 1e-06" in done.stderr
     assert "factor of 20.1" in done.stderr

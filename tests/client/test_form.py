@@ -123,7 +123,7 @@ def test_codes_are_places_among_the_classes_of_the_task(tmp_path: Path) -> None:
     )
     assert found.codes.tolist() == [2, 1]
     assert found.values.tolist() == [[30.0], [99.0]]
-    assert found.notes[0] == "age: 1 of 2 values lie outside 20 to 90 and are clipped"
+    assert found.notes[0] == "age: 1 of 2 values lie beyond 20 to 90 and are clipped"
 
 
 def test_columns_are_added_and_nothing_else_changes_after_a_release(ledger):
@@ -184,7 +184,7 @@ def test_without_a_form_a_table_is_never_opened(tmp_path: Path) -> None:
     home.receive(server)
     home.client("init", "--ledger", str(home.ledger), "--cap-delta", "1e-3")
     said = home.refusal(table=home.root / "nowhere.csv")
-    assert "holds no form" in said
+    assert "does not say what your table holds" in said
     given = registry.server(tmp_path / "labels", registry.people(registry.N))
     given.run()
     keeper = registry.Keeper.at(tmp_path / "keeper", given)
@@ -192,7 +192,9 @@ def test_without_a_form_a_table_is_never_opened(tmp_path: Path) -> None:
     (keeper.root / "labels.csv").write_text("record,label\np-0,low\n")
     named = {"table": keeper.root / "labels.csv"}
     named |= {"invitations": keeper.root / "invitations"}
-    assert "holds no form" in keeper.refusal(keeper._run(named, ()))
+    assert "does not say what your table holds" in keeper.refusal(
+        keeper._run(named, ())
+    )
 
 
 def test_another_id_column_is_no_second_budget(tmp_path: Path) -> None:

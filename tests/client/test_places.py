@@ -52,7 +52,7 @@ def test_nobody_has_a_second_name(home: Home) -> None:
     home.client("report")
     for name in ("Me", "ME", "me2"):
         assert "one person has one name" in refused("init", "--name", name)
-        assert "no --client any more" in home.refusal("report", "--client", name)
+        assert "--client is gone" in home.refusal("report", "--client", name)
     assert run("init", "--name", "me").exit_code == 0
 
 

@@ -79,7 +79,7 @@ def test_one_line_says_what_befell_the_values(tmp_path: Path) -> None:
     """By the policies of the source; nothing is said of a file as it should be."""
     assert card(tmp_path).summary_line() == (
         "people.csv: 1 missing value filled with the public centre; 3 of 14 values"
-        " outside their bounds (age); 1 repeated record left out"
+        " beyond their bounds (age); 1 repeated record left out"
     )
     dropped = card(tmp_path, missing="drop", duplicates="keep").summary_line()
     assert dropped is not None

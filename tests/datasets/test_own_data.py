@@ -61,7 +61,7 @@ def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
     assert "10 of 150" not in page
     assert digest(project.root / "people.csv") not in page
     assert "is not published" in page
-    assert "outside their bounds" not in page
+    assert "beyond their bounds" not in page
 
 
 def test_a_release_needs_ids_that_stay_with_their_clients(project: Project) -> None:

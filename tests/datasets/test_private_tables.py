@@ -168,7 +168,7 @@ def test_the_report_tells_a_digest_under_the_key(ran: Project) -> None:
     told = kept(ran, "study", "ingest").metadata["raw"][0]["hmac_sha256"]
     assert f"HMAC-SHA-256 {told}" in page
     assert "data/clients/ingest" in page
-    assert "outside their bounds" not in page
+    assert "beyond their bounds" not in page
 
 
 def test_simulated_people_stand_on_both_sides_too(finished: Project) -> None:

@@ -56,7 +56,7 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         server, "report", *some_clients(40, 1), tmp_path / "reports", apart=True
     )
     server.take(reports[:39])
-    assert blocked(server) == "reports 39 of 40"
+    assert blocked(server) == "waits for reports: 39 of 40"
     server.take(reports[39:])
     assert blocked(server) == "waits for votes: 0 of 40"
     votes = answers(
@@ -95,7 +95,7 @@ def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs at least 20"):
         server.close()
     server.take(reports[19:])
-    assert blocked(server) == "reports 30 of 60"
+    assert blocked(server) == "waits for reports: 30 of 60"
     server.close()
     assert blocked(server) == "waits for votes: 0 of 80"
     server.take(answers(server, "vote", *some_clients(2, 2), tmp_path / "votes"))

@@ -64,5 +64,5 @@ def test_the_first_release_about_people_is_agreed_to(
     assert not print_spending(project, again)  # the second time nobody is asked
     said = capsys.readouterr().err
     assert "spent so far, at most: epsilon 8" in said
-    assert "privatize: spends epsilon 8 of each training client (60)" in said
-    assert "evaluate: spends epsilon 8 of each evaluation client (80)" in said
+    assert "privatize: epsilon 8 of 60 each (training client)" in said
+    assert "evaluate: epsilon 8 of 80 each (evaluation client)" in said

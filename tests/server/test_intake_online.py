@@ -218,7 +218,7 @@ def test_a_run_says_when_the_newest_votes_are_worse(server: Server) -> None:
     ("intake", "said"),
     [
         ({"online": True}, "no 50 votes can follow: 120 are invited"),
-        ({"online": True, "min_votes": 49}, "49 are too few to begin with"),
+        ({"online": True, "min_votes": 49}, "49 votes are too few to begin with"),
         ({"online": True, "min_votes": 71}, "waits for 71; state a lower min_votes"),
         ({"online": True, "min_votes": 60, "fold": 1}, "must be 2 or more"),
         ({"online": True, "min_votes": 70}, None),

@@ -102,7 +102,9 @@ def _another_server(root: Path, server: Server) -> None:
     source = REMOTE["source"] | {"servers": ["basel", *NAMES]}
     plan, _ = steward(server.project.root, source=source).run()
     told = dict.fromkeys(NAMES, "reuse: round closed")
-    assert reasons(plan, "privatize") == told | {"basel": "blocked: releases 4 of 5"}
+    assert reasons(plan, "privatize") == told | {
+        "basel": "blocked: waits for releases: 4 of 5"
+    }
     new = Hospital.at(root, "basel")
     new.init("--cap", "2", "--cap-delta", "1e-3")
     new.receive(server)
@@ -124,7 +126,7 @@ def _another_budget(server: Server, hospitals: list[Hospital]) -> None:
     plan, _ = steward(server.project.root, epsilon={"cleveland": 0.25}).run()
     told = dict.fromkeys(NAMES, "reuse: round closed")
     assert reasons(plan, "privatize") == told | {
-        "cleveland": "blocked: releases 3 of 4"
+        "cleveland": "blocked: waits for releases: 3 of 4"
     }
     after = _lines(secret)
     assert [*after] == [*NAMES[1:], "cleveland"]
@@ -171,7 +173,7 @@ def test_servers_that_are_asked_together_seal_to_one_key(tmp_path: Path) -> None
     assert va.send(server).startswith(b'{"sealed":')
     assert take(server)["accepted"] == 1
     reason = reasons(server.plan(), "privatize")["cleveland"]
-    assert reason == "blocked: releases 1 of 4"
+    assert reason == "blocked: waits for releases: 1 of 4"
 
 
 def _secret(server: Server) -> Path:
@@ -215,7 +217,7 @@ def test_a_table_may_be_written_in_other_ways(home: Hospital) -> None:
     given["chol"] = given["chol"].mask(given.index < 2, 450)
     given.to_parquet(home.root / "patients.parquet")
     done = home.release("--json", table=home.root / "patients.parquet", id=None)
-    assert "chol: 2 of 60 values lie outside 100 to 400 and are clipped" in done.stderr
+    assert "chol: 2 of 60 values lie beyond 100 to 400 and are clipped" in done.stderr
     for words in (
         "cleveland sends the number of its records, 60, as it is",
         "one noised release (6 numbers, classes no/yes) about them",

@@ -95,8 +95,8 @@ def make_plan(
         )
     elif any(flags.values()):
         raise UserError(
-            f"--new-release and --new-people are for production, and {configured.name}"
-            " is a study: --seed draws its noise anew."
+            f"--new-release, --new-people: {configured.name} is a study, and these are"
+            " for production; --seed draws a study's noise anew."
         )
     steps = list(expand(configured, raw, state))
     forced = selection.forced_stages([step.stage.name for step in steps])

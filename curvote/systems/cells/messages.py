@@ -49,7 +49,7 @@ class Answer(message.Message):
     table: str = "answers"
     payload: type[message.Payload] = AnswerPayload
     mechanism: str = KRR.name
-    detail: str = "the whole of it, on the one word; which question it is, is public"
+    detail: str = "all of epsilon on one word; which question it answers is public"
 
     def task(self, base_task: Task, read: message.TableReader) -> Task:
         """Return the base task with the public questions."""

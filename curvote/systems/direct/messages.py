@@ -113,7 +113,7 @@ class Direction(VectorMessage):
     who: str = "every client"
     what: str = "one noised direction, made of its numbers and its label"
     mechanism: str = PrivUnit.name
-    detail: str = "the whole of it"
+    detail: str = "with all of epsilon"
     binary: bool = False
 
     def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
@@ -282,7 +282,7 @@ class Gradient(VectorMessage):
     payload: type[Payload] = GradientPayload
     what: str = "one noised gradient of its loss, clipped, its length hidden too"
     mechanism: str = PrivUnit.name
-    detail: str = "the whole of it, in the one round that its client is asked in"
+    detail: str = "with all of epsilon, in the one round that its client is asked in"
 
     def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of gradients; coefficients come with the classes."""

@@ -128,7 +128,7 @@ class CodeMessage(message.Message):
     payload: type[message.Payload] = CodePayload
     per_record, shuffled = True, False
     who, what = "every client who trains", "one noised code of its label"
-    mechanism, detail = encoders.AUTO, "the whole of it; features are public"
+    mechanism, detail = encoders.AUTO, "with all of epsilon; features are public"
 
     def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
         """Return the description of what leaves a client, with its encoder."""

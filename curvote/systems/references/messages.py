@@ -63,7 +63,7 @@ class Label(message.Message):
     name, stage, table = "report", "privatize", "labels"
     senders, payload = EVERYBODY, LabelPayload
     what = "one noised label"
-    detail = "the whole of it; none of the numbers is sent"
+    detail = "with all of epsilon; none of the numbers is sent"
 
     def describe(
         self, config: Mapping[str, Any], d: int
