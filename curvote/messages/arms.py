@@ -49,7 +49,7 @@ def check_moment_width(d: int, share: float) -> None:
     """Refuse a second moment of more than ``MAX_WIDTH`` numbers."""
     if share < 1 and d > MAX_WIDTH:
         raise UserError(
-            f"a report would hold a second moment of {d} numbers, {MAX_WIDTH} at most;"
+            f"a report of how {d} numbers go together is too long ({MAX_WIDTH} fit);"
             " write direct.arm: mean, or take fewer numbers."
         )
 

@@ -194,7 +194,7 @@ def test_a_round_may_be_sealed_and_wait_for_fewer(
     ("changes", "words"),
     [
         ({"intake": {"online": True}}, "wait for them"),
-        ({"clients": {"train": 5}}, "nobody plays a role"),
+        ({"clients": {"train": 5}}, "leave clients out"),
         ({"labels": {"rounds": 2}}, "studies only"),
         ({"labels": {"encoder": "rr_with_prior"}}, "rounds: 2"),
         ({"epsilon": [1, 2]}, "exactly one"),

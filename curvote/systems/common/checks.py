@@ -59,7 +59,7 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
-        needed = "say bounds: public for the source's, or lower and upper."
+        needed = "write bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
     yield from refusal(("project", "rescale"), _try_constants, project)
     if project.volunteers and pipeline.clients.public < 2:
@@ -72,7 +72,7 @@ def _check_size(project: Representation) -> Problems:
     where = ("project", "size")
     if project.basis in (basis.IDENTITY, basis.VALUES):
         if project.size is not None or project.coordinates != "coefficients":
-            message = f"{project.basis} keeps what is there: no size, no coordinates."
+            message = f"{project.basis} keeps all numbers: leave size, coordinates out."
             yield Problem(message, where)
         return
     if project.width is None:

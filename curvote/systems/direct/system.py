@@ -189,7 +189,7 @@ def check_join(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     if not joins_volunteers(pipeline):
         return
     if not pipeline.clients.public:
-        message = "labels of volunteers are asked for, but clients.public is 0."
+        message = "there are no volunteers: say how many by clients.public."
         yield Problem(message, _LABELS_SETTING)
     if pipeline.direct.arm in ARM_PROTOCOLS or pipeline.protocol in PROTOCOL_ARMS:
         message = (
@@ -198,10 +198,10 @@ def check_join(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
         )
         yield Problem(message, _LABELS_SETTING)
     if pipeline.liars:
-        message = "nobody measured a join where some may lie; leave one of both out."
+        message = "liars beside volunteers were never measured: leave one out."
         yield Problem(message, ("liars",))
     if pipeline.intake:
-        message = "no volunteer's record is here; the reports stand alone."
+        message = "no volunteer's record is here (intake): leave it out."
         yield Problem(message, _LABELS_SETTING)
 
 
@@ -234,8 +234,8 @@ def check_choice(pipeline: axis.PipelineSettings) -> Iterator[Problem]:
     yield from checks.refusal(("protocol",), list, choices)
     if pipeline.liars and not is_left_to_rule(pipeline):
         message = (
-            f"counts where a rule chooses, and {pipeline.protocol} leaves it nothing;"
-            " name it beside `auto`, or leave it out."
+            f"is read where a rule chooses, but {pipeline.protocol} leaves it nothing;"
+            " write it with protocol `auto`, or leave it out."
         )
         yield Problem(message, ("liars",))
     yield from check_join(pipeline)

@@ -110,13 +110,13 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
     except UserError as error:
         yield Problem(str(error), ("labels", "encoder"))
     if labels.rounds == 1 and labels.encoder == "rr_with_prior":
-        message = "rr_with_prior takes what a first round says: rounds: 2."
+        message = "rr_with_prior needs a first round: write rounds: 2."
         yield Problem(message, ("labels", "rounds"))
     if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
         message = f"two rounds have encoders of their own, not {labels.encoder}."
         yield Problem(message, ("labels", "encoder"))
     if labels.rounds == 2 and pipeline.production:
-        message = "its priors, one a record, travel with no task: for studies only."
+        message = "a second round cannot be sent as a task: it is for studies only."
         yield Problem(message, ("labels", "rounds"))
     if pipeline.production and pipeline.intake and pipeline.intake.online:
         message = "a model is made of all codes at once: wait for them, then close."
@@ -128,7 +128,7 @@ def check_learning(pipeline: PipelineSettings) -> Problems:
     yield from shared.check_roles(pipeline)
     away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
     if away and any(roles.values()):
-        message = "every record of the public table is asked; nobody plays a role."
+        message = "every record of the public table is asked: leave clients out."
         yield Problem(message, ("clients",))
     if not (away or pipeline.clients.train):
         yield Problem("say how many clients train.", ("clients", "train"))
@@ -149,7 +149,7 @@ def check_public(pipeline: PipelineSettings) -> Problems:
     if public.reduce == "pca" and public.size is None:
         yield Problem("is missing: say how many components.", ("public", "size"))
     if public.reduce == "none" and public.size is not None:
-        yield Problem("counts with reduce: pca only.", ("public", "size"))
+        yield Problem("is read with reduce: pca only.", ("public", "size"))
 
 
 def check_regression(pipeline: PipelineSettings) -> Problems:

@@ -404,12 +404,14 @@ def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
     target = transfer.target or servers[0]
     size = public_sizes(pipeline.source, servers).get(target)
     if size is not None and test_size(transfer.test, size) >= size:
-        message = f"{transfer.test} of the {size} records of {target}: none is left."
+        message = f"{target} has {size} records: test fewer than all of them."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()
     for role in ("train", "vote", "test"):
         if roles[role]:
-            message = "servers hold everybody but volunteers: transfer.test says more."
+            message = (
+                "servers hold all records: transfer.test says how many are tested."
+            )
             yield Problem(message, ("clients", role))
 
 
@@ -452,17 +454,17 @@ def _check_production(pipeline: PipelineSettings) -> Problems:
         message = "releases come by envelope: each server draws its own, at home."
         yield Problem(message, ("source", "name"))
     if pipeline.transfer.release == AUTO:
-        message = "name the form: no later rule may make a second release of it."
+        message = "state the form, so that no later rule makes a second release."
         yield Problem(message, ("transfer", "release"))
     elif task.form(pipeline.transfer.release).study:
-        message = "it protects less than it claims, and is for studies only."
+        message = "it protects less than it claims, so it is for studies only."
         yield Problem(message, ("transfer", "release"))
     if task.OWN_RELEASE in pipeline.transfer.epsilon.values():
-        message = "what never leaves comes in no envelope; combine it in the library."
+        message = "who keeps its own records sends no envelope: combine them in Python."
         yield Problem(message, ("transfer", "epsilon"))
     waits = pipeline.intake
     if waits and (waits.online or waits.stated_minimum(task.ASKS) is not None):
         message = "each server sends one release, and all of them are waited for."
         yield Problem(message, ("intake",))
     if pipeline.transfer.faults:
-        yield Problem("only a study lets servers lie.", ("transfer", "faults"))
+        yield Problem("is for studies: leave it out.", ("transfer", "faults"))
