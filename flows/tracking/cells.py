@@ -237,6 +237,11 @@ def cell_artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Arti
     return [candidate for candidate in every if artifact_exists(candidate.path)]
 
 
+def stage_facts(stored: Iterable[Artifact]) -> dict[str, Any]:
+    """Return what the stages of some artifacts recorded, by name."""
+    return _merge_mappings(source.metadata for source in stored)
+
+
 def cell_params(
     record: RunRecord, cell: Cell, stored: Iterable[Artifact]
 ) -> dict[str, str]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from curvote.chain.system import Part
 from curvote.flows.environment import process_tag
 from curvote.flows.tracking import cells as words
 from curvote.flows.tracking.cells import Headline, Metrics, Point
+from curvote.flows.tracking.flavor import installed_version, log_model
 from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
@@ -31,51 +31,6 @@ if TYPE_CHECKING:
 
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
 CURRENT_ALIAS = "current"
-_PINNED = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
-_PINNED_FOR_RECORDS = ("pyarrow", "pydantic")  # what reads raw records
-
-
-def save_model(run_id: str, model_id: str, model: Any) -> str:
-    """Store any object with ``predict`` and ``columns``, without any row.
-
-    Where the model carries the form of raw records, its columns are theirs, and the
-    example is made of what is stated in public.
-    """
-    import mlflow.sklearn
-    import pandas as pd
-    import skops.io
-    from mlflow.models import Model, ModelSignature
-    from mlflow.types import ColSpec, Schema
-    from mlflow.types.schema import AnyType
-
-    # What is trusted is of the model's own package or scikit-learn.
-    homes = {type(model).__module__.partition(".")[0], "sklearn"}
-    untrusted = skops.io.get_untrusted_types(data=skops.io.dumps(model))
-    # Of any type, and not required: the model itself reads whole numbers, too, and
-    # says in a line what is missing; MLflow would print the caller's data.
-    anything = AnyType()  # type: ignore[no-untyped-call]
-    form = getattr(model, "form", None)
-    names = dict.fromkeys([*(form.raw if form else ()), *model.columns])
-    inputs = Schema([ColSpec(anything, name, required=False) for name in names])
-    row = form.example() if form else {}
-    # Names as objects: MLflow compares them with a range, of which pandas 3 warns.
-    example = pd.DataFrame([[*row.values()]], columns=pd.Index(row, dtype=object))
-    pinned = (*_PINNED, *(_PINNED_FOR_RECORDS if form else ()))
-    info = Model.log(
-        None,
-        mlflow.sklearn,
-        run_id=run_id,
-        model_id=model_id,
-        sk_model=model,
-        signature=ModelSignature(inputs, Schema([ColSpec("string")])),
-        input_example=example if row else None,
-        pip_requirements=[f"{name}=={installed_version(name)}" for name in pinned],
-        serialization_format="skops",
-        skops_trusted_types=[
-            name for name in untrusted if name.partition(".")[0] in homes
-        ],
-    )
-    return str(info.model_uri)
 
 
 def link_model(client: MlflowClient, run_id: str, model: str) -> None:
@@ -113,14 +68,6 @@ def register_model(
         model_id=model,
     )
     client.set_registered_model_alias(name, CURRENT_ALIAS, model_version.version)
-
-
-def installed_version(distribution: str) -> str:
-    """Return the installed version of a distribution; "0" if there is none."""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "0"
 
 
 _LATEST_FIRST = "attributes.start_time DESC"
@@ -240,7 +187,8 @@ def log_cell(
             log.experiment, title, run_id, params=read
         )
         model = str(logged_model.model_id)
-        save_model(run_id, model, fitted_model)
+        facts = words.stage_facts(stored)
+        log_model(run_id, model, fitted_model, facts)
     tags = {f"key.{stage}": key for stage, key in keys.items()}
     tags |= words.chosen_by_rule(entry.part) | {"cell_digest": digest}
     tags |= {"model_uri": f"models:/{model}"} if model else {}
@@ -303,7 +251,7 @@ def _fill_parent(
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
-    facts = {name: fact for s in stored for name, fact in s.metadata.items()}
+    facts = words.stage_facts(stored)
     points = [*headline.points]
     # The best possible value at each step, if the data set knows it.
     best = facts.get(headline.metric.bound) if headline.metric else None

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from curvote import load_run
 from curvote.base.errors import UserError
 from curvote.cli import app
-from curvote.flows.tracking.runs import save_model
+from curvote.flows.tracking.flavor import log_model
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import begin_project
 from tests import messy_table, plain
@@ -183,8 +183,16 @@ CURVES = {
 }
 
 
-def test_measurements_each_get_the_class_of_their_curve(tmp_path: Path) -> None:
-    """A long table comes back with its rows; a curve with a gap has an empty answer."""
+SIZE = {"clients": {"train": 20, "vote": 20, "test": 20}, "source": CURVES}
+STUDIES = {
+    "table": STUDY | {"source": SOURCE},
+    "long": plain.TINY | SIZE | {"epsilon": [8], "learners": ["centroid"]},
+}
+STUDIES["long"] |= {"replicates": 1}
+
+
+def measurements() -> pd.DataFrame:
+    """Return measurements of 60 people, nine of each."""
     rng = np.random.default_rng(1)
     times, high = np.linspace(0, 1, 9), np.arange(60) % 2
     rows = {
@@ -193,11 +201,14 @@ def test_measurements_each_get_the_class_of_their_curve(tmp_path: Path) -> None:
         "v": (np.outer(4 * high - 2, times) + 0.1 * rng.normal(size=(60, 9))).ravel(),
         "group": np.repeat(np.where(high, "high", "low"), 9),
     }
-    frame = pd.DataFrame(rows)
+    return pd.DataFrame(rows)
+
+
+def test_measurements_each_get_the_class_of_their_curve(tmp_path: Path) -> None:
+    """A long table comes back with its rows; a curve with a gap has an empty answer."""
+    frame = measurements()
     frame.to_csv(tmp_path / "long.csv", index=False)
-    size = {"clients": {"train": 20, "vote": 20, "test": 20}, "source": CURVES}
-    study = plain.TINY | size | {"epsilon": [8], "learners": ["centroid"]}
-    made = plain.write(tmp_path, long=study | {"replicates": 1})
+    made = plain.write(tmp_path, long=STUDIES["long"])
     plain.run(made, "long")
     kept = frame[(frame["who"] != "a3") | (frame["t"] < 0.2)].drop(columns="group")
     kept.to_csv(tmp_path / "new.csv", index=False)
@@ -252,7 +263,7 @@ def test_a_logged_model_takes_the_same_table(
 
     into_folders(tmp_path, monkeypatch)
     model = load_run("table", project.root).model({"epsilon": 8})
-    loaded = mlflow.pyfunc.load_model(save_model("", "kept", model))
+    loaded = mlflow.pyfunc.load_model(log_model("", "kept", model))
     frame = people()
     told = model.predict(frame)
     assert np.array_equal(loaded.predict(frame), told)

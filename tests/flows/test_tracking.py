@@ -206,7 +206,8 @@ def test_the_logged_model_judges_raw_curves(project: Project) -> None:
     assert set(expected) == {"no", "yes"}
     assert list(model.predict(table)) == list(expected)
     assert list(model.predict(table.iloc[:, ::-1])) == list(expected)
-    assert model.metadata.saved_input_example_info is None
+    assert model.metadata.get_input_schema().inputs[0].shape == (-1, len(GRID))
+    assert [*model.input_example] == grid_names(GRID)
     assert (project.state / "mlartifacts" / "models").is_dir()
 
 

@@ -19,7 +19,7 @@ import skops.io
 import curvote
 from curvote.base.durable import private_folder
 from curvote.chain.lookup import all_systems
-from curvote.flows.tracking.runs import save_model
+from curvote.flows.tracking.flavor import log_model
 from curvote.pipeline.run.results import final_model, final_views
 from tests.pins import pinned
 from tests.pins.test_studies import NUMBERS, STUDIES, finished, records
@@ -66,7 +66,7 @@ def write(root: Path, patch: pytest.MonkeyPatch) -> None:
         name = view.system.name
         if model is not None and name not in asked:
             frame = records(view, model)
-            save_model("", name, model)
+            log_model("", name, model)
             asked[name] = {"columns": [*frame], "rows": frame.to_numpy().tolist()}
     for name, model, rows in fitted():
         skops.io.dump(model, place / f"{name}.skops")

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import StageContext
+from curvote.flows.tracking.flavor import log_model
 from curvote.flows.tracking.log import log_missing_runs
-from curvote.flows.tracking.runs import save_model
 from curvote.flows.tracking.store import connect
 from curvote.messages.measures import MISCLASSIFICATION
 from curvote.messages.roles import publisher_test_mask, split_roles
@@ -90,7 +90,7 @@ import mlflow.pyfunc, numpy, pandas
 for line in sys.stdin:
     uri, path = json.loads(line)
     model, clients = mlflow.pyfunc.load_model(uri), numpy.load(path)
-    names = model.metadata.get_input_schema().input_names()
+    names = model.get_raw_model().columns
     of_curves = [name for name in names if name != "server"]
     frame = pandas.DataFrame(clients["curve"], columns=of_curves)
     if len(of_curves) < len(names):
@@ -214,7 +214,7 @@ def run(project: Project, name: str, overrides: Iterable[str]) -> Iterator[Kept]
     for number, view in enumerate(final_views(project, record)):
         if view.system.final_model:
             called = f"{name}-{number}"
-            uri = save_model("", called, view.system.final_model(view))
+            uri = log_model("", called, view.system.final_model(view))
             yield kept(view, project.root / f"{called}.npz", uri)
 
 

@@ -288,7 +288,7 @@ class Segments:
 
 CLIENTS = 65_536
 _VALUES = 2**23  # a block's curves: 64 MiB at most, unless one curve is longer
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,15 +385,15 @@ class LongScan:
 
     def _wrap_to_day(self, segments: Segments) -> Segments:
         unit = self.parameters.unit
-        if unit not in _SECONDS:
+        if unit not in SECONDS:
             raise UserError(
                 f"unit is {unit!r}, but column {self.parameters.time!r} of {self.path}"
-                f" holds date-times: unit must be one of {', '.join(_SECONDS)}."
+                f" holds date-times: unit must be one of {', '.join(SECONDS)}."
             )
-        day = _SECONDS["d"] * cells.MICROSECONDS
+        day = SECONDS["d"] * cells.MICROSECONDS
         midnight = np.floor(segments.first_times / day) * day
         since = segments.times - np.repeat(midnight, np.diff(segments.starts))
-        times = since / (_SECONDS[unit] * cells.MICROSECONDS)
+        times = since / (SECONDS[unit] * cells.MICROSECONDS)
         return Segments(segments.starts, times, segments.values)
 
     def _select_usable(self, rows: LongRows, segments: Segments) -> LongBlock:

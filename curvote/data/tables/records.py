@@ -7,7 +7,7 @@ numbers by the code that training has, missing ones by the source's own rule.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,21 +81,38 @@ class RawRecords:
             return [parameters.id, parameters.time, parameters.value]
         return list(parameters.features)
 
-    def example(self) -> dict[str, Any]:
-        """Return an invented row: mid bounds, first categories."""
+    def types(self) -> dict[str, str]:
+        """Return MLflow's type of each raw column; a time may be a date-time's text."""
         parameters = self._parameters
         if isinstance(parameters, curves.Parameters):
-            middle = sum(parameters.bounds) / 2
-            measured = {
-                parameters.time: parameters.grid.start,
-                parameters.value: middle,
-            }
-            return {parameters.id: "a", **measured}
+            time = "string" if parameters.unit in curves.SECONDS else "double"
+            names = parameters.id, parameters.time, parameters.value
+            return dict(zip(names, ("string", time, "double"), strict=True))
+        texts = {*parameters.categories, *parameters.dates}
+        return {x: "string" if x in texts else "double" for x in parameters.features}
+
+    def example(self) -> dict[str, list[Any]]:
+        """Return an invented record, by column: mid bounds, first categories.
+
+        Of curves it is one that fills the public grid, a wave about the middle.
+        """
+        parameters = self._parameters
+        if isinstance(parameters, curves.Parameters):
+            times, (low, high) = parameters.points, parameters.bounds
+            wave = np.sin(np.linspace(0, 2 * np.pi, len(times)))
+            record = dict.fromkeys((parameters.id, parameters.time), ["a"] * len(times))
+            record[parameters.time] = times.tolist()
+            if form := parameters.dates:
+                seconds = (curves.SECONDS[parameters.unit] * times).tolist()
+                moments = (datetime(1970, 1, 1) + timedelta(seconds=s) for s in seconds)  # noqa: DTZ001 - a wall clock's
+                record[parameters.time] = [moment.strftime(form) for moment in moments]
+            values = (low + high) / 2 + (high - low) / 4 * wave
+            return record | {parameters.value: values.tolist()}
         row: dict[str, Any] = {x: of[0] for x, of in parameters.categories.items()}
         row |= {x: sum(ends) / 2 for x, ends in parameters.bounds.items()}
         for name, form in parameters.dates.items():
             row[name] = (_EPOCH + timedelta(days=row[name])).strftime(form)
-        return {name: row[name] for name in parameters.features}
+        return {name: [row[name]] for name in parameters.features}
 
     def file(self, path: Path) -> pd.DataFrame:
         """Return the table at ``path`` in the source's own writing.

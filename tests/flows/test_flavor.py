@@ -1,0 +1,164 @@
+"""A run's model in MLflow: typed, with an invented example, served as it predicts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.base.errors import UserError
+from curvote.flows.server.launch import listen
+from curvote.flows.tracking.flavor import log_model
+from curvote.pipeline.run.results import final_model, final_views
+from tests import plain
+from tests.flows import test_predict as own
+from tests.pins.test_studies import finished
+from tests.processes import until
+from tests.run.test_final_models import into_folders
+
+GRID = "[Tensor('float64', (-1, 20))]"
+KINDS = {  # the study of each kind of model, and how its signature begins
+    "mrma": GRID,
+    "cells": GRID,
+    "federated": "['server': long (required), '0': double (required)",
+    "labels": "['x': double (required), 'y': double (required)]",
+    "transfer": "['x1': double (required), 'x2': double (required)]",
+    "table": "['age': double (optional), 'sex': string (optional), 'dose': double",
+    "long": "['who': string (optional), 't': string (optional), 'v': double (opti",
+}
+# Run in a fresh process; the first line of each is what it predicts.
+LOADED = """
+import json, sys, mlflow
+model = mlflow.pyfunc.load_model(sys.argv[1])
+print(json.dumps({"predictions": model.predict(model.input_example).tolist()}))
+"""
+PREDICTED = """
+import sys, mlflow
+mlflow.models.predict(sys.argv[1], input_path=sys.argv[2], env_manager="local")
+"""
+
+
+def kept(kind: str, root: Path, patch: pytest.MonkeyPatch) -> tuple[Any, Path]:
+    """Return the model of a kind's smallest run, and the folder MLflow has it in."""
+    if kind in {"table", "long"}:
+        frame = own.people() if kind == "table" else own.measurements()
+        frame.to_csv(root / f"{'people' if kind == 'table' else kind}.csv", index=False)
+        project = plain.write(root, own=own.STUDIES[kind])
+        record = plain.run(project, "own")
+    else:
+        project, record = finished(kind, root / "run")
+    view = final_views(project, record)[0]
+    into_folders(root, patch)
+    model = final_model(project, record, view.cell)
+    facts = {name: fact for of in view.every_facts() for name, fact in of.items()}
+    return model, Path(log_model("", kind, model, facts))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_of_each_kind_answers_its_example(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a function and as a service that reads JSON; the example is nobody's."""
+    import mlflow.pyfunc
+    from mlflow.pyfunc.scoring_server import invocations
+
+    model, place = kept(kind, tmp_path, monkeypatch)
+    loaded = mlflow.pyfunc.load_model(str(place))
+    schema = loaded.metadata.get_input_schema()
+    assert str(schema).startswith(KINDS[kind])
+    expected = model.predict(loaded.input_example).tolist()
+    assert {*expected} <= {*model.classes_.tolist()}
+    body = (place / "serving_input_example.json").read_text()
+    served = invocations(body, "application/json", loaded, schema).response
+    assert json.loads(served)["predictions"] == expected
+    # The same record in other words: columns in another order, and further ones.
+    turned = loaded.input_example.iloc[:, ::-1].assign(note="x")
+    assert loaded.predict(turned).tolist() == expected
+    if kind in {"mrma", "cells"}:
+        array = loaded.input_example.to_numpy()
+        assert loaded.predict(array).tolist() == expected
+        served = invocations(
+            json.dumps({"inputs": array.tolist()}), "application/json", loaded, schema
+        ).response
+        assert json.loads(served)["predictions"] == expected
+
+
+def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole numbers, empty columns, texts for numbers, numbers for texts, part of it.
+
+    MLflow's own check would refuse the first of them.
+    """
+    import mlflow.pyfunc
+    from mlflow.exceptions import MlflowException
+    from mlflow.pyfunc.scoring_server import invocations
+
+    model, place = kept("table", tmp_path, monkeypatch)
+    loaded = mlflow.pyfunc.load_model(str(place))
+    frame = own.people(8).drop(columns="outcome")
+    whole = frame.assign(age=frame["age"].astype(np.int64))
+    empty = whole.assign(sex=np.nan, dose=None)
+    texts = frame.assign(age=frame["age"].astype(str), dose="k.A.")
+    for given in (whole, empty, whole[whole["age"] > 40]):
+        assert loaded.predict(given).tolist() == model.predict(given).tolist()
+    with pytest.raises(UserError, match="no row can be used: dose is not a finite"):
+        loaded.predict(texts)
+    with pytest.raises(UserError, match="columns are missing"):
+        loaded.predict(frame[["sex"]])
+    csv = whole.to_csv(index=False)
+    schema = loaded.metadata.get_input_schema()
+    served = json.loads(invocations(csv, "text/csv", loaded, schema).response)
+    assert served["predictions"] == model.predict(whole).tolist()
+    conf = loaded.metadata.flavors["python_function"]
+    monkeypatch.setitem(conf, "loader_module", "mlflow.sklearn")  # the check is there
+    with pytest.raises(MlflowException, match="int64 to float64"):
+        loaded.predict(whole)
+
+
+@pytest.mark.faults  # starts MLflow's own server, and two more fresh processes each
+@pytest.mark.parametrize("kind", ["mrma", "federated", "table", "long"])
+def test_a_fresh_process_serves_the_example(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mlflow models serve`, `mlflow.models.predict` and `load_model` say the same."""
+    _, place = kept(kind, tmp_path, monkeypatch)
+    example = place / "serving_input_example.json"
+    said = [
+        subprocess.check_output([sys.executable, "-c", code, place, example], text=True)
+        for code in (LOADED, PREDICTED)
+    ]
+    with listen(0) as free:
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", place]
+    command += ["--env-manager", "local", "-h", "127.0.0.1", "-p", str(port)]
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def answers() -> bool:
+        try:
+            return bool(urllib.request.urlopen(f"{address}/ping").status == 200)
+        except OSError:
+            return False
+
+    try:
+        assert until(answers, 120), (tmp_path / "log").read_text()
+        request = urllib.request.Request(
+            f"{address}/invocations",
+            example.read_bytes(),
+            {"Content-Type": "application/json"},
+        )
+        served = json.loads(urllib.request.urlopen(request).read())
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+    assert [json.loads(text) for text in said] == [served, served]
