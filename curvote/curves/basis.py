@@ -6,7 +6,9 @@ refuses whatever it cannot derive from name, size, order, domain and number of g
 points. So nobody's curve is multiplied by a matrix of the server's.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import Any
@@ -82,6 +84,7 @@ Domain = tuple[float, float]
 CLEAR_PRODUCT = 1e-6
 # FITPACK, which integrates splines for scikit-fda, crashes the process beyond.
 MAX_SPLINE_ORDER = 6
+MAX_DERIVATIVE = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,9 @@ class Projection:
     """The least-squares projection of curves on T grid points onto d basis functions.
 
     ``matrix`` is (d, T); ``gram`` (d, d) holds the L2 inner products of the functions
-    over ``domain``.
+    over ``domain``. Of a ``derivative`` the d functions are those of which that of the
+    ``size`` functions consists. Several ``channels``, by name, follow each other in
+    both sizes of the matrix: each has the same block.
     """
 
     matrix: Array = field(repr=False)
@@ -98,10 +103,39 @@ class Projection:
     name: str
     size: int
     order: int
+    derivative: int = 0
+    channels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # One memory layout, so that a projection read from JSON gives the same bits.
         object.__setattr__(self, "matrix", np.ascontiguousarray(self.matrix))
+
+    @property
+    def grid(self) -> Array | None:
+        """The grid points of one channel; None of vectors and images."""
+        if self.name in (IDENTITY, COSINES):
+            return None
+        points = self.matrix.shape[1] // max(1, len(self.channels))
+        return np.linspace(*self.domain, points)
+
+    @property
+    def single(self) -> Projection:
+        """The projection of one of the channels."""
+        (d, points), n = self.matrix.shape, max(1, len(self.channels))
+        matrix = self.matrix[: d // n, : points // n]
+        gram = self.gram[: d // n, : d // n]
+        return replace(self, matrix=matrix, gram=gram, channels=())
+
+    def stacked(self, channels: Sequence[str]) -> Projection:
+        """Return the projection of several channels, one block for each."""
+        if not channels:
+            return self
+        (d, points), n = self.matrix.shape, len(channels)
+        matrix, gram = np.zeros((n, d, n, points)), np.zeros((n, d, n, d))
+        for k in range(n):
+            matrix[k, :, k], gram[k, :, k] = self.matrix, self.gram
+        blocks = matrix.reshape(n * d, n * points), gram.reshape(n * d, n * d)
+        return replace(self, matrix=blocks[0], gram=blocks[1], channels=(*channels,))
 
     def apply(self, curves: ArrayLike) -> Array:
         """Return the coefficients (n, d) of ``curves`` (n, T).
@@ -131,16 +165,23 @@ class Projection:
 
 
 def projection(
-    basis: str, size: int, grid: ArrayLike, order: int = 4, called: str = "size"
+    basis: str,
+    size: int,
+    grid: ArrayLike,
+    order: int = 4,
+    called: str = "size",
+    *,
+    derivative: int = 0,
 ) -> Projection:
     """Return the projection of curves on ``grid`` onto ``size`` functions of ``basis``.
 
     ``grid`` (T,) is increasing and equidistant, and its ends are the domain. ``order``
-    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. Errors
+    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. With a
+    ``derivative`` above 0 the coefficients are those of the projected curve's. Errors
     name the size as it is ``called`` where it was given.
     """
     points = check_grid(grid)
-    check_size(basis, size, order, len(points), size_name=called)
+    check_size(basis, size, order, len(points), size_name=called, derivative=derivative)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
     from skfda import FDataGrid
@@ -148,7 +189,41 @@ def projection(
     impulses = FDataGrid(np.eye(len(points)), grid_points=points)
     matrix = impulses.to_basis(functions).coefficients.T
     matrix = np.asarray(matrix, dtype=np.float64)
-    return Projection(matrix, _gram_matrix(functions), domain, basis, size, order)
+    gram = _gram_matrix(functions)
+    plain = Projection(matrix, gram, domain, basis, size, order)
+    if not derivative:
+        return plain
+    derived = replace(plain, derivative=derivative)
+    matrix = derivative_matrix(derived) @ matrix
+    return replace(derived, matrix=matrix, gram=_products(derived))
+
+
+def coefficient_count(basis: str, size: int, derivative: int = 0) -> int:
+    """Return how many coefficients a curve has, or a derivative of it.
+
+    A derivative takes a degree from a spline, and from a Fourier series its constant.
+    """
+    return size - (derivative if basis == "bspline" else min(derivative, 1))
+
+
+def derivative_matrix(basis: Projection) -> Array:
+    """Return the matrix (d, size) from coefficients to those of the derivative."""
+    matrix, size, (start, end) = np.eye(basis.size), basis.size, basis.domain
+    if basis.name == "fourier":
+        # (a sin + b cos)(k t)' = k (a cos - b sin)(k t)
+        step = np.zeros((size, size))
+        speeds = 2 * np.pi / (end - start) * (1 + np.arange(size // 2))
+        odd = 1 + 2 * np.arange(size // 2)
+        step[odd, odd + 1], step[odd + 1, odd] = -speeds, speeds
+        return np.linalg.matrix_power(step, basis.derivative)[1:]
+    for order in range(basis.order, basis.order - basis.derivative, -1):
+        # c'_i = (k - 1) (c_{i+1} - c_i) / w_i, as of `bspline_slopes`.
+        knots = np.linspace(start, end, basis.size - basis.order + 2)
+        full = _full_knots(knots, order)
+        widths = full[order:-1] - full[1:-order]
+        differences = np.diff(np.eye(len(matrix)), axis=0)
+        matrix = (order - 1) * differences / widths[:, None] @ matrix
+    return matrix
 
 
 def identity(d: int) -> Projection:
@@ -208,11 +283,13 @@ def roughness_matrix(basis: Projection) -> Array:
         points = basis.matrix.shape[1]
         waves = (lowest_frequencies(points, basis.size) ** 2).sum(axis=1)
         return np.diag(((np.pi / image_side(points)) ** 2 * waves) ** 2)
-    functions = BASES[basis.name](basis.domain, basis.size, basis.order)
-    integrals = _derivative_gram(functions, 2)
-    if np.allclose(basis.gram, _gram_matrix(functions), rtol=1e-9, atol=0):
+    if basis.channels:
+        one = roughness_matrix(basis.single)
+        return np.asarray(np.kron(np.eye(len(basis.channels)), one))
+    integrals, gram = _products(basis, 2), _products(basis)
+    if np.allclose(basis.gram, gram, rtol=1e-9, atol=0):
         return integrals
-    vectors = _smooth_coordinates(functions)
+    vectors = _smooth_coordinates(basis)
     return np.asarray(vectors.T @ integrals @ vectors)
 
 
@@ -225,12 +302,11 @@ def orthonormal(basis: Projection) -> Projection:
     """
     if basis.name not in BASES:
         raise UserError("coordinates: orthonormal needs a basis of functions.")
-    functions = BASES[basis.name](basis.domain, basis.size, basis.order)
-    if not np.allclose(basis.gram, _gram_matrix(functions), rtol=1e-9, atol=0):
+    if not np.allclose(basis.gram, _products(basis), rtol=1e-9, atol=0):
         return basis  # already orthonormal
-    vectors = _smooth_coordinates(functions)
+    vectors = _smooth_coordinates(basis)
     matrix = vectors.T @ basis.gram @ basis.matrix
-    return replace(basis, matrix=matrix, gram=np.eye(basis.size))
+    return replace(basis, matrix=matrix, gram=np.eye(len(matrix)))
 
 
 def check_size(
@@ -240,6 +316,7 @@ def check_size(
     points: int | None = None,
     *,
     size_name: str = "size",
+    derivative: int = 0,
 ) -> None:
     """Refuse (UserError) a size that ``basis`` does not have."""
     validate.one_of((*BASES, COSINES), basis=basis)
@@ -255,6 +332,21 @@ def check_size(
         )
     if basis == "bspline" and order > MAX_SPLINE_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MAX_SPLINE_ORDER}.")
+    validate.at_least(0, derivative=derivative)
+    if derivative > MAX_DERIVATIVE or (basis == COSINES and derivative):
+        raise UserError(
+            f"derivative is {derivative}; there are those of splines and Fourier"
+            f" functions, up to {MAX_DERIVATIVE}."
+        )
+    if derivative and basis == "fourier" and size == 1:
+        raise UserError(
+            f"{size_name} is 1, a constant, and its derivative is 0; take 3."
+        )
+    if derivative and basis == "bspline" and order - derivative < 2:
+        raise UserError(
+            f"derivative is {derivative}; splines of order {order} have smooth ones up"
+            f" to {max(0, order - 2)}: a higher order has more."
+        )
     if points is not None:
         if size > points:
             raise UserError(
@@ -302,12 +394,24 @@ def _derivative_gram(functions: Any, order: int) -> Array:
     return np.asarray(gram_matrix(derivative, functions), dtype=np.float64)
 
 
-def _smooth_coordinates(functions: Any) -> Array:
+def _products(basis: Projection, slopes: int = 0) -> Array:
+    """Return the L2 products of the functions of ``basis``, or of their slopes'."""
+    fourier = basis.name == "fourier"
+    lower = 0 if fourier else basis.derivative
+    size, order = basis.size - lower, basis.order - lower
+    functions = BASES[basis.name](basis.domain, size, order)
+    begin = int(fourier and basis.derivative > 0)
+    if slopes:
+        return _derivative_gram(functions, slopes)[begin:, begin:]
+    return _gram_matrix(functions)[begin:, begin:]
+
+
+def _smooth_coordinates(basis: Projection) -> Array:
     """Return the L2-orthonormal functions, smoothest first, (d, d)."""
     from scipy.linalg import eigh
 
-    gram = _gram_matrix(functions)
-    _, vectors = eigh(_derivative_gram(functions, 1), gram)  # ascending
+    gram = _products(basis)
+    _, vectors = eigh(_products(basis, 1), gram)  # ascending
     products = gram @ vectors
     clear = np.abs(products) > CLEAR_PRODUCT * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]
@@ -337,8 +441,20 @@ def check_projection(projection: Projection) -> None:
 
     Its grid is T equidistant points on its domain. Both coordinates are known: those of
     the functions, and the orthonormal ones, smoothest first, whose Gram matrix is the
-    identity.
+    identity. Of several channels each has that matrix, and nothing of another.
     """
+    if projection.channels:
+        one, n = projection.single, len(projection.channels)
+        again = one.stacked(projection.channels)
+        # Of shapes that are no multiples of the channels, too.
+        same = np.array_equal(again.matrix, projection.matrix)
+        if not (same and np.array_equal(again.gram, projection.gram)) or n < 2:
+            raise UserError(
+                f"the task's matrix is not that of {n} channels, each by itself: a"
+                " client multiplies its curve by no other."
+            )
+        check_projection(one)
+        return
     (d, points), (start, end) = projection.matrix.shape, projection.domain
     size, order = projection.size, projection.order
     conditions = {
@@ -349,7 +465,11 @@ def check_projection(projection: Projection) -> None:
         "bspline": order <= min(size, MAX_SPLINE_ORDER) and size <= points,
     }
     name = validate.one_of(conditions, basis=projection.name)
-    exists = conditions[name] and d == size
+    exists = conditions[name]
+    if exists and projection.derivative:
+        exists = name in BASES
+        check_size(name, size, order, points, derivative=projection.derivative)
+    exists = exists and d == coefficient_count(name, size, projection.derivative)
     if not exists or (start >= end and name not in ("identity", "cosines")):
         raise UserError(
             f"there is no basis {name} of size {size} and order {order} on {points}"
@@ -376,10 +496,23 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     grid = np.linspace(*projection.domain, points)
     if name == "values":
         return BasisMatrices(np.eye(points), _trapezoid_gram(grid))
-    if name == "fourier":
-        values = fourier_functions(grid, size)
-        return BasisMatrices(_least_squares_matrix(values), np.eye(size))
-    knots = np.linspace(*projection.domain, size - order + 2)
+    knots = np.linspace(*projection.domain, max(2, size - order + 2))
+    fourier = name == "fourier"
+    values = (
+        fourier_functions(grid, size)
+        if fourier
+        else bspline_functions(grid, knots, order)
+    )
+    matrix = _least_squares_matrix(values)
+    if projection.derivative:
+        matrix = derivative_matrix(projection) @ matrix
+    if fourier:
+        return BasisMatrices(matrix, np.eye(len(matrix)))
+    return BasisMatrices(matrix, *spline_products(knots, order - projection.derivative))
+
+
+def spline_products(knots: Array, order: int) -> tuple[Array, Array]:
+    """Return the L2 products of the B-splines of ``order``, and of their slopes."""
     # Nodes and weights that integrate spline products exactly.
     unit_nodes, unit_weights = np.polynomial.legendre.leggauss(order)
     half = np.diff(knots)[:, None] / 2
@@ -387,11 +520,7 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     nodes, weights = (middle + half * unit_nodes).ravel(), (half * unit_weights).ravel()
     inside = bspline_functions(nodes, knots, order)
     slopes = bspline_slopes(nodes, knots, order)
-    return BasisMatrices(
-        _least_squares_matrix(bspline_functions(grid, knots, order)),
-        (inside * weights) @ inside.T,
-        (slopes * weights) @ slopes.T,
-    )
+    return (inside * weights) @ inside.T, (slopes * weights) @ slopes.T
 
 
 def cosine_waves(points: int, size: int) -> Array:
@@ -421,6 +550,11 @@ def fourier_functions(grid: Array, size: int) -> Array:
     return np.asarray(np.vstack([constant, pairs])[:size] * np.sqrt(2 / period))
 
 
+def _full_knots(knots: Array, order: int) -> Array:
+    """Return the knots with each end as often as splines of ``order`` have it."""
+    return np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
+
+
 def bspline_functions(points: Array, knots: Array, order: int) -> Array:
     """Return the B-splines of ``order`` on ``knots``, (functions, T).
 
@@ -429,7 +563,7 @@ def bspline_functions(points: Array, knots: Array, order: int) -> Array:
     """
     intervals = np.searchsorted(knots, points, side="right") - 1
     first = np.clip(intervals, 0, len(knots) - 2)
-    full = np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
+    full = _full_knots(knots, order)
     interval = first + order - 1  # full[at] <= point < full[at + 1]
     local = np.ones((1, len(points)))
     for degree in range(1, order):
@@ -452,7 +586,7 @@ def bspline_slopes(points: Array, knots: Array, order: int) -> Array:
     if order == 1:
         return np.zeros((len(knots) - 1, len(points)))
     # With full knots t: N'_{i,k} = (k - 1) (N_{i,k-1}/w_i - N_{i+1,k-1}/w_{i+1}).
-    full = np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
+    full = _full_knots(knots, order)
     widths = full[order - 1 :] - full[: -order + 1]
     scaled = (
         (order - 1) * bspline_functions(points, knots, order - 1) / widths[1:-1, None]

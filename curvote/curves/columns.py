@@ -11,53 +11,136 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.table_file import describe_lines
-from curvote.curves.basis import STEP_TOLERANCE, Array
+from curvote.curves.basis import STEP_TOLERANCE, Array, Projection, check_grid
+from curvote.curves.smoothing import smooth, smooth_missing
 
 # A grid point may be off by such a part of a step, and is still the same.
 _GRID_TOLERANCE = 1e-6
 _SUGGESTED_POINTS = 101
+_LEAST_VALUES = 2  # one value tells nothing of a curve's course
 
 
-def curve_values(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
-    """Return values (n, T) and grid (T,) of an FDataGrid; else X itself.
+@dataclass(frozen=True, eq=False)
+class CurveValues:
+    """Records as columns: ``values`` (n, C T), their grid (T,) and C channels' names.
 
-    ``grid`` is what is stated of the grid: that of arrays, and an FDataGrid on another
-    one is a UserError, as are FDataBasis, FDataIrregular, surfaces and curves with
-    several coordinates; the cure is named.
+    ``grid`` is None where nothing says it, ``channels`` are empty for a single one.
+    """
+
+    values: Any
+    grid: Array | None = None
+    channels: tuple[str, ...] = ()
+
+
+def curve_values(
+    X: Any, grid: ArrayLike | None = None, model: Array | None = None
+) -> CurveValues:
+    """Return the values of an FDataGrid or FDataIrregular; else X itself.
+
+    ``grid`` is what is stated of the grid, and an FDataGrid on another one is a
+    UserError, as are FDataBasis and surfaces; the cure is named. An FDataIrregular is
+    smoothed on it, or on that of a ``model``.
     """
     given_grid = None if grid is None else validate.finite(grid=grid)
-    if hasattr(X, "start_indices"):
-        raise UserError(
-            "X is an FDataIrregular: each curve has grid points of its own. Give all"
-            " curves on one equidistant grid, such as X.to_basis(BSplineBasis("
-            "X.domain_range,"
-            f" n_basis=10)).to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
-        )
     if hasattr(X, "coefficients") and hasattr(X, "basis"):
         raise UserError(
             "X is an FDataBasis: coefficients of a basis of its own. Give the curves"
             " on an equidistant grid,"
             f" X.to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
         )
-    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
-        return X, given_grid
+    irregular = hasattr(X, "start_indices")
+    if not irregular and not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
+        return CurveValues(X, given_grid)
     if X.dim_domain > 1:
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
         )
+    names: tuple[str, ...] = ()
     if X.dim_codomain > 1:
-        raise UserError(
-            f"X has {X.dim_codomain} values at each point; give one of them, such as"
-            " X.coordinates[0]."
+        names = tuple(
+            str(name or f"channel {place}")
+            for place, name in enumerate(X.coordinate_names, 1)
         )
-    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
+    if irregular:
+        points = given_grid if given_grid is not None else model
+        points = _irregular_grid(X) if points is None else points
+        return CurveValues(_smooth_irregular(X, points, names), points, names)
+    points = np.asarray(X.grid_points[0])
     if given_grid is not None and not same_grid(points, given_grid):
         raise UserError(
             f"X is on {_describe_grid(points)}; grid states"
             f" {_describe_grid(given_grid)}. Leave"
             " grid out: an FDataGrid brings its own."
         )
-    return values[..., 0], points.astype(np.float64)
+    values = np.asarray(X.data_matrix).transpose(0, 2, 1)
+    columns = values.reshape(len(values), -1)
+    return CurveValues(columns, points.astype(np.float64), names)
+
+
+def _irregular_grid(X: Any) -> Array:
+    """Return a grid on the stated domain of an FDataIrregular."""
+    if tuple(X.domain_range[0]) == (X.points.min(), X.points.max()):
+        raise UserError(
+            "X is an FDataIrregular whose domain is where its own measurements begin"
+            " and end, which is somebody's. Both sides must know the domain without X:"
+            " state the grid that curves are read on, such as"
+            f" grid={_linspace_code(X, _SUGGESTED_POINTS)} with ends from the protocol"
+            " of the study."
+        )
+    start, stop = X.domain_range[0]
+    return np.linspace(start, stop, _SUGGESTED_POINTS)
+
+
+def _smooth_irregular(X: Any, grid: Array, names: tuple[str, ...]) -> Array:
+    """Return the curves of an FDataIrregular, smoothed on a grid: (n, C T)."""
+    points = check_grid(grid)
+    times, values = np.asarray(X.points)[:, 0], np.asarray(X.values, dtype=np.float64)
+    beyond = (times < points[0]) | (times > points[-1])
+    if beyond.any():
+        raise UserError(
+            f"X has {int(beyond.sum())} measurements between {times.min():g} and"
+            f" {times.max():g} that are not on the domain, {points[0]:g} to"
+            f" {points[-1]:g}. Write X.restrict(({points[0]:g}, {points[-1]:g})), or"
+            " state a wider grid."
+        )
+    if np.isinf(values).any() or not np.isfinite(times).all():
+        raise UserError("X holds an infinite value; a missing one is NaN.")
+    starts = np.append(X.start_indices, len(times))
+    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    channels = []
+    for column, name in zip(values.T, names or ("",), strict=True):
+        there = ~np.isnan(column)
+        counts = np.bincount(owners[there], minlength=len(starts) - 1)
+        _refuse_few(counts, name)
+        own_starts = np.append(0, np.cumsum(counts))
+        channels.append(smooth(points, own_starts, times[there], column[there]))
+    return np.hstack(channels)
+
+
+def _refuse_few(counts: NDArray[np.int64], channel: str) -> None:
+    few = np.flatnonzero(counts < _LEAST_VALUES)
+    if len(few):
+        what, count = f" of {channel}" * bool(channel), int(counts[few[0]])
+        number = "no value" if not count else "one value"
+        more = f" ({len(few) - 1} more such curves)" if len(few) > 1 else ""
+        raise UserError(
+            f"curve {few[0]} has {number}{what}{more}; each takes at least"
+            f" {_LEAST_VALUES}{what}. Leave such curves out at fit and at predict."
+        )
+
+
+def fill_missing(values: Array, grid: Array, channels: tuple[str, ...] = ()) -> Array:
+    """Return curves (n, C T) with those smoothed that have missing points (NaN).
+
+    A curve of which fewer than two values of a channel are there is a UserError.
+    """
+    there = ~np.isnan(values)
+    if there.all():
+        return values
+    of_channels = np.split(there, max(1, len(channels)), axis=1)
+    for part, name in zip(of_channels, channels or ("",), strict=True):
+        _refuse_few(part.sum(axis=1), name)
+    return smooth_missing(grid, values)
 
 
 def refuse_uneven_grid(X: Any) -> None:
@@ -88,6 +171,21 @@ def refuse_other_grid(points: Array | None, learned: Array | None) -> None:
         f"X is on {_describe_grid(points)}; the model learned from curves on"
         f" {_describe_grid(learned)}. {cure}"
     )
+
+
+def refuse_other_channels(
+    X: Any, channels: tuple[str, ...], learned: tuple[str, ...]
+) -> None:
+    """Refuse curves with other coordinates, or in another order, than the model's."""
+    unnamed = len(channels) == len(learned) and None in getattr(
+        X, "coordinate_names", [None]
+    )
+    if channels != learned and not unnamed:
+        has, wanted = (", ".join(names) or "one" for names in (channels, learned))
+        raise UserError(
+            f"the coordinates of X are {has}; the model learned from curves with"
+            f" {wanted}, in this order."
+        )
 
 
 def refuse_curves(X: Any) -> None:
@@ -152,6 +250,11 @@ class RecordPredictor:
     form: Any = None  # that of a model of an earlier version, too
 
     @property
+    def projection(self) -> Projection | None:
+        """The projection of curves, where the records are such."""
+        return None
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """The labels, in the publisher's order: of two the negative one first."""
         return np.asarray(self.classes)
@@ -166,7 +269,7 @@ class RecordPredictor:
             names = {_column_name(name) for name in X.columns}
             raw = {*form.raw} <= names or not {*self.columns} <= names
         if not raw:
-            return np.asarray(answer(record_matrix(X, self.columns)))
+            return np.asarray(answer(record_matrix(X, self.columns, self.projection)))
         table = form.read(X, self.columns)
         unusable = table.of < 0
         if unusable.any():
@@ -192,9 +295,13 @@ class RecordPredictor:
         return padded
 
 
-def grid_names(grid: Iterable[float]) -> list[str]:
-    """Return the column names of raw curves: their grid points as text."""
-    return [f"{point:.12g}" for point in grid]
+def grid_names(grid: Iterable[float], channels: Iterable[str] = ()) -> list[str]:
+    """Return the column names of raw curves: their grid points as text.
+
+    Those of several channels begin with the channel's name: ``x 0.5``.
+    """
+    points = [f"{point:.12g}" for point in grid]
+    return [f"{name} {point}" for name in channels for point in points] or points
 
 
 def select_columns(X: Any, columns: list[str]) -> Any:
@@ -218,19 +325,28 @@ def _column_name(name: Any) -> str:
     return grid_names([name])[0] if isinstance(name, float) else str(name)
 
 
-def record_matrix(X: Any, columns: list[str]) -> Array:
-    """Return records as an array, the columns of DataFrames by name."""
+def record_matrix(X: Any, columns: list[str], basis: Projection | None = None) -> Array:
+    """Return records as an array, the columns of DataFrames by name.
+
+    Curves of a ``basis`` on a grid may have missing points, or times of their own.
+    """
+    grid, channels = (None, ()) if basis is None else (basis.grid, basis.channels)
     if hasattr(X, "columns"):
         table = select_columns(X, columns).to_numpy()
     else:
         # Curves on the model's grid; else X itself.
-        table, points = curve_values(X)
-        if points is not None and grid_names(points) != columns:
+        curves = curve_values(X, model=grid)
+        table, points = curves.values, curves.grid
+        refuse_other_channels(X, curves.channels, channels)
+        if points is not None and grid_names(points, channels) != columns:
             raise UserError(
                 f"X is on {_describe_grid(points)}; the model takes {len(columns)}:"
                 f" {columns[0]} .. {columns[-1]}."
             )
     try:
-        return np.asarray(table, dtype=np.float64)
+        values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError("a record holds something that is no number.") from None
+    if grid is None or values.shape[1:] != (len(columns),):
+        return values
+    return fill_missing(values, grid, channels)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from curvote.base.classes import Classes
 from curvote.base.errors import InternalError
+from curvote.curves.basis import Projection
 from curvote.curves.columns import RecordPredictor
 from curvote.curves.encoding import Encoding, Linear, predict_indices
 
@@ -23,7 +24,8 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw records: all its parts are public.
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
-    with the ``columns`` (T,) in any order, and returns the publisher's labels.
+    with the ``columns`` (T,) in any order, an FDataGrid or an FDataIrregular, and
+    returns the publisher's labels. Of curves a point may be missing.
 
     Parameters
     ----------
@@ -78,6 +80,11 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
             raise InternalError(f"{line.coef.shape} for {len(named)} classes")
         parts = list(columns), encoding.to_json(), line.coef, line.intercept
         return cls(*parts, tuple(named))
+
+    @property
+    def projection(self) -> Projection:
+        """The projection that the encoding begins with."""
+        return Encoding.from_json(self.encoding).projection
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of each record, (n,) or (n, K).

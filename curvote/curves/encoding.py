@@ -243,7 +243,12 @@ class Encoding:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""
         projection = self.projection
-        return {
+        more: dict[str, Any] = {}
+        if projection.derivative:
+            more["derivative"] = projection.derivative
+        if projection.channels:
+            more["channels"] = list(projection.channels)
+        return more | {
             "basis": projection.name,
             "size": projection.size,
             "order": projection.order,
@@ -263,7 +268,8 @@ class Encoding:
             np.asarray(facts[name], dtype=np.float64) for name in ("matrix", "gram")
         )
         named = facts["basis"], facts["size"], facts["order"]
-        projection = Projection(matrix, gram, (float(a), float(b)), *named)
+        more = facts.get("derivative", 0), tuple(facts.get("channels", ()))
+        projection = Projection(matrix, gram, (float(a), float(b)), *named, *more)
         constants = {
             name: np.asarray(value, dtype=np.float64)
             for name, value in facts["constants"].items()

@@ -25,7 +25,14 @@ from curvote.base.errors import UserError
 from curvote.base.warning_filters import warn_outside
 from curvote.chain.stage import Columns
 from curvote.curves import basis as bases
-from curvote.curves.columns import curve_values, refuse_other_grid, refuse_uneven_grid
+from curvote.curves.columns import (
+    CurveValues,
+    curve_values,
+    fill_missing,
+    refuse_other_channels,
+    refuse_other_grid,
+    refuse_uneven_grid,
+)
 from curvote.curves.encoding import (
     RESCALING_CONSTANTS,
     UNBOUNDED_RESCALINGS,
@@ -77,6 +84,7 @@ class TwoSidedClassifier(
     basis: str | None = None
     n_basis: int = 5
     order: int = 4
+    derivative: int = 0
     grid: ArrayLike | None = None
     epsilon: float = 1.0
     rescale: str | None = None
@@ -96,16 +104,18 @@ class TwoSidedClassifier(
         """
         self._refuse_weights(refused)
         validate.positive(epsilon=self.epsilon)
-        values, grid = curve_values(X, self.grid)
+        curves = curve_values(X, self.grid)
         if self.basis is not None:
             refuse_uneven_grid(X)
-        X, y = validate_data(self, values, y, dtype=np.float64, ensure_min_samples=2)
+        options = self._data_options
+        X, y = validate_data(self, curves.values, y, ensure_min_samples=2, **options)
         self.classes_, codes = estimators.encode_labels(y)
         estimators.check_class_count(self.classes_, many=self.many)
         width = X.shape[1]
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        onto = self._build_projection(width, grid)
-        lower, upper = estimators.feature_bounds(self.bounds, onto.size)
+        onto = self._build_projection(width, curves)
+        X = self._fill_missing(X)
+        lower, upper = estimators.feature_bounds(self.bounds, len(onto.matrix))
         if not np.less(lower, upper).all():
             raise UserError(
                 f"bounds is {validate.format_value(self.bounds)}; each lower end must"
@@ -134,10 +144,11 @@ class TwoSidedClassifier(
         Of two classes above 0 is ``classes_[1]``, else the largest is the class.
         """
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
-        X, points = curve_values(X)
-        refuse_other_grid(points, self.grid_)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        features = self.task_.encoding.features(X)
+        curves = curve_values(X, model=self.grid_)
+        refuse_other_grid(curves.grid, self.grid_)
+        refuse_other_channels(X, curves.channels, self.channels_)
+        X = validate_data(self, curves.values, reset=False, **self._data_options)
+        features = self.task_.encoding.features(self._fill_missing(X))
         if len(self.coef_) == 1:
             return np.asarray(features @ self.coef_[0] + self.intercept_[0])
         return np.asarray(features @ self.coef_.T + self.intercept_)
@@ -146,6 +157,22 @@ class TwoSidedClassifier(
         """Return the predicted class of each row."""
         places = predict_indices(self.decision_function(X))
         return np.asarray(self.classes_[places])
+
+    @property
+    def _data_options(self) -> dict[str, Any]:
+        # Curves may have missing points.
+        finite: Any = True if self.basis is None else "allow-nan"
+        return {"dtype": np.float64, "ensure_all_finite": finite}
+
+    def _fill_missing(self, X: Array) -> Array:
+        if self.grid_ is None:
+            return X
+        return fill_missing(X, self.grid_, self.channels_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.basis is not None
+        return tags
 
     def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
         """Warn of columns that bounds clip, or that lie far from the stated centre."""
@@ -175,15 +202,20 @@ class TwoSidedClassifier(
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
 
-    def _build_projection(self, width: int, grid: Array | None) -> bases.Projection:
+    def _build_projection(self, width: int, curves: CurveValues) -> bases.Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
-        self.grid_ = grid
+        self.grid_, self.channels_ = grid, channels = curves.grid, curves.channels
         if self.basis is None:
+            if self.derivative:
+                raise UserError("derivative is stated without a basis; state both.")
             return bases.identity(width)
         if grid is None:
             self.grid_ = grid = np.linspace(0, 1, width)
-        plain = bases.projection(self.basis, self.n_basis, grid, self.order, "n_basis")
-        return bases.orthonormal(plain) if coordinates == "orthonormal" else plain
+        size = self.basis, self.n_basis, grid, self.order
+        plain = bases.projection(*size, "n_basis", derivative=self.derivative)
+        if coordinates == "orthonormal":
+            plain = bases.orthonormal(plain)
+        return plain.stacked(channels)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -199,14 +231,20 @@ class DirectClassifier(TwoSidedClassifier):
     ----------
     basis : "bspline", "fourier" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid.
+        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. Missing
+        points are NaN. Curves with such, or at times of their own, are smoothed onto
+        the grid (`curvote.curves.smoothing`).
     n_basis : int, default=5
-        Number of basis functions d; of Fourier functions it is odd.
+        Number of basis functions, of each coordinate of curves with several; of
+        Fourier functions it is odd.
     order : int, default=4
         Order of B-splines (4 = cubic).
+    derivative : 0, 1 or 2, default=0
+        Whether the curve that was projected counts, or which derivative of it.
     grid : array (T,) or None, default=None
         The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
-        own.
+        own. An FDataIrregular is read on it, or on 101 points of a domain that is
+        stated for it.
     epsilon : float, default=1
         Budget of each row's one report, 2^-20 <= epsilon < inf.
     rescale : "standard", "tanh", "min_max", "max_abs", "none" or None, default=None
@@ -245,6 +283,8 @@ class DirectClassifier(TwoSidedClassifier):
     grid_ : array (T,) or None
         The grid of the curves; predict refuses an FDataGrid on another one. None where
         X was an array of features.
+    channels_ : tuple of str
+        The names of a curve's coordinates, where there are several.
     arm_ : str
         The arm taken.
     noise_, reason_ : float, str
@@ -354,14 +394,20 @@ class MRMAClassifier(TwoSidedClassifier):
     ----------
     basis : "bspline", "fourier" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid.
+        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. Missing
+        points are NaN. Curves with such, or at times of their own, are smoothed onto
+        the grid (`curvote.curves.smoothing`).
     n_basis : int, default=5
-        Number of basis functions d; of Fourier functions it is odd.
+        Number of basis functions, of each coordinate of curves with several; of
+        Fourier functions it is odd.
     order : int, default=4
         Order of B-splines (4 = cubic).
+    derivative : 0, 1 or 2, default=0
+        Whether the curve that was projected counts, or which derivative of it.
     grid : array (T,) or None, default=None
         The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
-        own.
+        own. An FDataIrregular is read on it, or on 101 points of a domain that is
+        stated for it.
     epsilon : float, default=1
         Budget of each row's one release, finite. Of a report each number and the label
         get a part, 2^-20 or more.
@@ -411,6 +457,8 @@ class MRMAClassifier(TwoSidedClassifier):
     grid_ : array (T,) or None
         The grid of the curves; predict refuses an FDataGrid on another one. None where
         X was an array of features.
+    channels_ : tuple of str
+        The names of a curve's coordinates, where there are several.
     utility_, weight_, reversed_ : arrays (n_learners,)
         What the votes say of each weak classifier.
     none_passed_ : bool

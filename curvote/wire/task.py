@@ -27,6 +27,7 @@ from curvote.base import validate
 from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
+from curvote.curves.basis import MAX_DERIVATIVE
 from curvote.curves.encoding import Encoding
 from curvote.wire.strict_json import StrictForm, canonical_json, read_form
 
@@ -40,6 +41,7 @@ MOST_POINTS = 1 << 16
 MOST_COEFFICIENTS = 1 << 11
 MOST_CANDIDATES = 1 << 16
 MOST_CLASSES = 1 << 10
+MOST_CHANNELS = 1 << 6
 MOST_NUMBERS = 1 << 22  # in one matrix
 MOST_ORDER = 16  # of B-splines
 MOST_PARAMETERS = 16
@@ -141,6 +143,8 @@ class EncodingForm(StrictForm):
     rescale: Word
     constants: Annotated[dict[Word, Constant], pydantic.Field(max_length=2)]
     judge: Word
+    derivative: Annotated[int, pydantic.Field(ge=0, le=MAX_DERIVATIVE)] = 0
+    channels: list[Word] = pydantic.Field(default=[], max_length=MOST_CHANNELS)
 
     @pydantic.model_validator(mode="after")
     def _check_shapes(self) -> EncodingForm:
@@ -152,6 +156,10 @@ class EncodingForm(StrictForm):
             raise ValueError(f"gram must be {d} by {d}, as the matrix has {d} rows")
         if self.domain.shape != (2,) or not self.domain[0] <= self.domain[1]:
             raise ValueError("domain must be two increasing numbers")
+        if len({*map(confusable_form, self.channels)}) < len(self.channels):
+            raise ValueError("channels must be different words")
+        if max(1, len(self.channels)) > min(d, points):
+            raise ValueError(f"matrix is {d} by {points}, too small for its channels")
         for name, value in self.constants.items():
             if value.shape not in ((), (1,), (d,)):
                 raise ValueError(f"{name} must be one number, or one for each of {d}")

@@ -19,8 +19,10 @@ from curvote import (
     TransferKernelClassifier,
     UserError,
 )
+from curvote.curves.basis import check_projection
 from curvote.curves.columns import grid_names
 from curvote.curves.encoding import Linear
+from curvote.wire.task import Task
 
 KINDS = pytest.mark.parametrize("kind", [DirectClassifier, MRMAClassifier])
 GRID = np.linspace(0, 9, 20)
@@ -115,7 +117,7 @@ irregular = FDataIrregular.from_fdatagrid
 
 
 @KINDS
-@pytest.mark.parametrize("form", [uneven, basis, irregular])
+@pytest.mark.parametrize("form", [uneven, basis])
 def test_other_forms_are_refused_with_a_cure_that_cures(
     kind: Any, form: Any, data: Data
 ) -> None:
@@ -134,11 +136,66 @@ def test_other_forms_are_refused_with_a_cure_that_cures(
 
 
 @KINDS
-def test_several_coordinates_and_surfaces_are_refused(kind: Any, data: Data) -> None:
+def test_curves_of_every_form_are_learned_and_judged(kind: Any, data: Data) -> None:
+    """Times of their own, missing points, two coordinates: at fit and predict alike."""
+    curves, y = data
+    rng = np.random.default_rng(1)
+    there = rng.random(curves.data_matrix.shape) < 0.7
+    holes = curves.copy(data_matrix=np.where(there, curves.data_matrix, np.nan))
+    own_times = irregular(holes)
+    with pytest.raises(UserError, match="which is somebody's") as refused:
+        made(kind).fit(own_times, y)
+    assert "grid=np.linspace(0, 9, 101)" in str(refused.value)
+    stated = own_times.copy(domain_range=(0, 10))
+    assert np.array_equal(made(kind).fit(stated, y).grid_, np.linspace(0, 10, 101))
+    model = made(kind, grid=GRID).fit(own_times, y)
+    of_grid = made(kind).fit(holes, y)
+    assert np.allclose(model.coef_, of_grid.coef_)
+    assert np.allclose(
+        model.coef_, made(kind, grid=GRID).fit(holes.data_matrix[..., 0], y).coef_
+    )
+    assert np.array_equal(model.predict(own_times), of_grid.predict(holes))
+    pair = np.concatenate([holes.data_matrix, -curves.data_matrix], axis=2)
+    both = FDataGrid(pair, GRID, coordinate_names=("x", "y"))
+    model = made(kind, grid=GRID, derivative=1).fit(both, y)
+    assert (model.channels_, model.coef_.shape) == (("x", "y"), (1, 2 * 3))
+    assert len(model.predict(irregular(both))) == 60
+    check_projection(model.task_.encoding.projection)
+    assert Task.from_json(model.task_.to_json()).digest() == model.task_.digest()
+    with pytest.raises(UserError, match="are y, x; the model"):
+        model.predict(FDataGrid(pair, GRID, coordinate_names=("y", "x")))
+    with pytest.raises(UserError, match="are one; the model"):
+        model.predict(curves)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("points", "values", "message"),
+    [
+        ([1, 2, 3], [[1, 2], [1, 2], [1, 2]], "curve 1 has one value of channel 1"),
+        (
+            [1, 2, 3, 4],
+            [[1, 2]] * 3 + [[1, np.nan]],
+            "has one value of channel 2",
+        ),
+        ([1, 2, 3, 4], [[1], [1], [np.nan], [np.nan]], "curve 1 has no value"),
+        ([1, 2, 3, 10], [[1], [1], [1], [1]], r"X.restrict\(\(0, 9\)\)"),
+        ([1, 2, 3, 4], [[1], [1], [1], [np.inf]], "infinite"),
+    ],
+    ids=["one", "channel", "none", "beyond", "infinite"],
+)
+def test_measurements_that_make_no_curve_are_refused(
+    kind: Any, points: Any, values: Any, message: str
+) -> None:
+    """The curve, its coordinate and what would be right are named."""
+    curves = FDataIrregular([0, 2], points, values, domain_range=(0, 11))
+    with pytest.raises(UserError, match=message):
+        made(kind, grid=GRID).fit(curves, [0, 1])
+
+
+@KINDS
+def test_surfaces_are_refused(kind: Any, data: Data) -> None:
     """Nothing of a curve is left out without a word."""
-    several = FDataGrid(np.zeros((60, 20, 2)), GRID)
-    with pytest.raises(UserError, match=r"2 values at each point.*coordinates\[0\]"):
-        made(kind).fit(several, data[1])
     surface = FDataGrid(np.zeros((60, 4, 5)), [[0, 1, 2, 3], [0, 1, 2, 3, 4]])
     with pytest.raises(UserError, match="X holds surfaces, over 2"):
         made(kind).fit(surface, data[1])
@@ -157,8 +214,9 @@ def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
     for grid in (np.linspace(0, 1, 20), np.linspace(0, 9, 40)):
         with pytest.raises(UserError, match=r"the model takes 20: 0 \.\. 9"):
             model.predict(FDataGrid(np.zeros((2, len(grid))), grid))
-    with pytest.raises(UserError, match="FDataIrregular"):
-        model.predict(irregular(curves))
+    assert np.array_equal(model.predict(irregular(curves)), expected)
+    there = np.where(np.arange(20) == 3, np.nan, 1)
+    assert len(model.predict(curves.data_matrix[..., 0] * there)) == 60
 
 
 @pytest.mark.parametrize(

@@ -68,23 +68,9 @@ def test_a_finished_classifier_reads_columns_by_name() -> None:
     assert np.array_equal(model.predict(frame[frame.columns[::-1]]), expected)
     with pytest.raises(UserError, match="1 columns are missing"):
         model.predict(frame.drop(columns="1"))
-    frame.iloc[2, 3] = np.nan
-    with pytest.raises(UserError, match="curve 2"):
+    frame.iloc[2, 1:] = np.nan
+    with pytest.raises(UserError, match="curve 2 has one value"):
         model.predict(frame)
-
-
-def test_irregular_curves_are_refused_with_the_way_out() -> None:
-    """Curves with grid points of their own have no common projection."""
-    from skfda import FDataGrid, FDataIrregular
-
-    grid = FDataGrid(np.random.default_rng(0).normal(size=(30, 8)))
-    with pytest.raises(UserError, match=r"X\.to_basis"):
-        MRMAClassifier(basis="bspline").fit(
-            FDataIrregular.from_fdatagrid(grid), np.arange(30) % 2
-        )
-    uneven = FDataGrid(grid.data_matrix, [0, 1, 2, 3, 4, 5, 6, 9])
-    with pytest.raises(UserError, match="equidistant"):
-        MRMAClassifier(basis="bspline").fit(uneven, np.arange(30) % 2)
 
 
 ARMS = ("auto", *LABEL_SHARES)

@@ -29,6 +29,7 @@ CURVES = {
     "basis": ["splines", 3],
     "n_basis": [*COUNT, 3, 50],
     "order": COUNT,
+    "derivative": [-1, 3, 1.5, "one", None],
     "grid": ["abc", [[1, 2]], [0, NAN] * 10, np.linspace(1, 0, 20)],
     "epsilon": [*NUMBER, float("inf"), 1e-9],
     "rescale": ["tan", 3],

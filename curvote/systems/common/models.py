@@ -152,7 +152,7 @@ def record_columns(view: View, stage: str = "project") -> list[str]:
     """
     facts = view.metadata(stage)
     features = [feature["name"] for feature in facts.get("features") or ()]
-    return features or grid_names(facts["grid"])
+    return features or grid_names(facts["grid"], facts.get("channels", ()))
 
 
 def decoded_model(view: View) -> CurveClassifier:

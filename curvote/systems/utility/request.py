@@ -389,7 +389,7 @@ def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
     def read(table: InputTable) -> FloatArray:
         columns, where = classifier.columns, str(table.path)
         curves = records.model_matrix(table.columns, columns, where)
-        encoded = encoding.encode(record_matrix(curves, columns))
+        encoded = encoding.encode(record_matrix(curves, columns, encoding.projection))
         return encoded.z if rescaled else encoded.coefficients
 
     places = tuple(range(len(names)))

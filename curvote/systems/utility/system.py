@@ -71,7 +71,7 @@ def record_columns(metadata: Metadata, record: Mapping[str, Any]) -> RecordColum
 def column_names(metadata: Metadata) -> list[str]:
     """Return the names of the source's columns: features, or the grid."""
     named = [entry["name"] for entry in metadata.get("features") or ()]
-    return named or grid_names(metadata["grid"])
+    return named or grid_names(metadata["grid"], metadata.get("channels", ()))
 
 
 def _column_index(names: Sequence[str], name: str, key: str) -> int:
