@@ -146,7 +146,7 @@ class TwoSidedClassifier(
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
         curves = curve_values(X, model=self.grid_)
         refuse_other_grid(curves.grid, self.grid_)
-        refuse_other_channels(X, curves.channels, self.channels_)
+        refuse_other_channels(X, curves.channels, self._channels)
         X = validate_data(self, curves.values, reset=False, **self._data_options)
         features = self.task_.encoding.features(self._fill_missing(X))
         if len(self.coef_) == 1:
@@ -164,10 +164,14 @@ class TwoSidedClassifier(
         finite: Any = True if self.basis is None else "allow-nan"
         return {"dtype": np.float64, "ensure_all_finite": finite}
 
+    @property
+    def _channels(self) -> tuple[str, ...]:
+        return getattr(self, "channels_", ())  # a model of an earlier version has one
+
     def _fill_missing(self, X: Array) -> Array:
         if self.grid_ is None:
             return X
-        return fill_missing(X, self.grid_, self.channels_)
+        return fill_missing(X, self.grid_, self._channels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
