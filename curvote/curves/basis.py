@@ -269,10 +269,10 @@ def roughness_matrix(basis: Projection) -> Array:
     """Return R (d, d), the integrals of phi_i'' phi_j''.
 
     For curves given by their values second differences stand in, for feature vectors
-    their size: R = 1, and of images the Laplacian counts. In the coordinates of
-    ``basis``, whichever they are.
+    and principal components their size: R = 1, and of images the Laplacian counts. In
+    the coordinates of ``basis``, whichever they are.
     """
-    if basis.name == IDENTITY:
+    if basis.name in (IDENTITY, FPCA):
         return np.eye(basis.size)
     if basis.name == VALUES:
         step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
@@ -319,7 +319,7 @@ def check_size(
     derivative: int = 0,
 ) -> None:
     """Refuse (UserError) a size that ``basis`` does not have."""
-    validate.one_of((*BASES, COSINES), basis=basis)
+    validate.one_of((*BASES, COSINES, FPCA), basis=basis)
     validate.at_least(1, **{size_name: size})
     validate.at_least(1, order=order)
     if basis == "fourier" and size % 2 == 0:
@@ -376,6 +376,8 @@ def _fourier_basis(domain: Domain, size: int, _order: int) -> Any:
 IDENTITY = "identity"
 # Nor this: curves are given by their values on the grid.
 VALUES = "values"
+# Principal components of public curves: no name tells their matrix.
+FPCA = "fpca"
 
 BASES: dict[str, Callable[[Domain, int, int], Any]] = {
     "bspline": _bspline_basis,
@@ -464,6 +466,12 @@ def check_projection(projection: Projection) -> None:
         "fourier": size % 2 == 1 and size < points,
         "bspline": order <= min(size, MAX_SPLINE_ORDER) and size <= points,
     }
+    if projection.name == FPCA:
+        raise UserError(
+            "the task's matrix is of principal components of others' curves, which no"
+            " name tells; a client multiplies its curve by no matrix that it cannot"
+            " make itself."
+        )
     name = validate.one_of(conditions, basis=projection.name)
     exists = conditions[name]
     if exists and projection.derivative:

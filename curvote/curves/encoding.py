@@ -6,8 +6,8 @@ because bounds taken from the record itself leave [-1, 1] and are not private (i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import Array, Projection
+from curvote.curves.basis import FPCA, Array, Projection
 
 Counts = NDArray[np.int64]
 
@@ -239,6 +239,14 @@ class Encoding:
         encoded = self.encode(curves)
         arrays = encoded.coefficients, encoded.z, self.projection.gram
         return classifier_features(self.feature_map, *arrays)
+
+    def completed(self, read: Callable[[str], Mapping[str, Any]]) -> Encoding:
+        """Return the encoding with what volunteers decided, by reading its tables."""
+        rows, projection = read("constants"), self.projection
+        constants = dict(zip(rows["name"], rows["value"], strict=True))
+        if projection.name == FPCA:
+            projection = replace(projection, matrix=read("basis_rows")["value"])
+        return replace(self, projection=projection, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""

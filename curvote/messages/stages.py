@@ -285,9 +285,9 @@ def release_task(inputs: Inputs, params: Params) -> Task:
 
 def _first_task(inputs: Inputs, params: Params) -> Task:
     task = configured_task(stage_message(params), inputs, params)
-    constants = inputs["project"].columns("constants", (0,))
-    values_by_name = dict(zip(constants["name"], constants["value"], strict=True))
-    return replace(task, encoding=replace(task.encoding, constants=values_by_name))
+    project = inputs["project"]
+    complete = task.encoding.completed(lambda table: project.columns(table, (0,)))
+    return replace(task, encoding=complete)
 
 
 # A stage that states its task in another way has a ``task_of`` of its own.

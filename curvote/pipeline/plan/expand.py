@@ -33,12 +33,12 @@ from curvote.pipeline.plan.step import (
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     """Return the stages of a pipeline's system for the pipeline's mode."""
     chain = find_system(pipeline.protocol)
-    if not pipeline.production:
-        pairs = ((s, [t for t in s.tables if t.when(pipeline)]) for s in chain.stages)
-        return tuple(replace(stage, tables=tuple(tables)) for stage, tables in pairs)
+    stages = chain.production if pipeline.production else chain.stages
+    pairs = ((s, [t for t in s.tables if t.when(pipeline)]) for s in stages)
+    every = tuple(replace(stage, tables=tuple(tables)) for stage, tables in pairs)
     if pipeline.intake is None:
-        return chain.production
-    return tuple(replace(s, module=s.collected or s.module) for s in chain.production)
+        return every
+    return tuple(replace(s, module=s.collected or s.module) for s in every)
 
 
 def final_stages(pipeline: Pipeline) -> set[str]:

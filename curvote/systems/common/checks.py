@@ -35,7 +35,7 @@ def refusal(
 
 
 _BOUND_KEYS = {"lower", "upper", "bounds"}
-BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
+BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES, basis.FPCA]
 
 
 def check_representation(pipeline: PipelineSettings) -> Problems:
@@ -62,9 +62,33 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
         needed = "write bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
     yield from refusal(("project", "rescale"), _try_constants, project)
-    if project.volunteers and pipeline.clients.public < 2:
+    if project.basis == basis.FPCA:
+        yield from _check_components(pipeline)
+    elif project.volunteers and pipeline.clients.public < 2:
         message = "constants from volunteers need at least 2 of them (clients.public)."
         yield Problem(message, ("clients", "public"))
+
+
+def _check_components(pipeline: PipelineSettings) -> Problems:
+    """Require more volunteers than components, and grid points enough."""
+    size, volunteers = pipeline.project.width or 1, pipeline.clients.public
+    if pipeline.production and pipeline.intake:
+        message = (
+            "a client elsewhere multiplies its curve by no matrix that it cannot make"
+            " itself, and components of volunteers' curves follow from no name. Take"
+            " fourier or bspline, or have the clients' records in one house."
+        )
+        yield Problem(message, ("project", "basis"))
+    elif volunteers <= size:
+        message = (
+            f"fpca computes {size} components from volunteers' curves alone, which"
+            f" takes {size + 1} of them or more; {volunteers or 'nobody'} volunteers."
+        )
+        yield Problem(message, ("clients", "public"))
+    dataset, parameters = lookup.resolve_source(pipeline.source)
+    where = ("project", "size")
+    points = dataset.width(parameters)
+    yield from refusal(where, basis.check_size, basis.FPCA, size, 1, points)
 
 
 def _check_size(project: Representation) -> Problems:
@@ -238,7 +262,7 @@ def check_production(pipeline: PipelineSettings) -> Problems:
     if not pipeline.intake:
         return
     intake, sizes = pipeline.intake, pipeline.clients.model_dump()
-    if pipeline.project.volunteers:
+    if pipeline.project.volunteers and pipeline.project.basis != basis.FPCA:
         message = (
             "no volunteer is here; state centre and scale as numbers, as many as"
             " `size`: centre: [0, 0], scale: [1, 1]."

@@ -15,7 +15,7 @@ from curvote.data.lookup import resolve_source
 from curvote.messages.measures import ERRORS, methods_named
 from curvote.messages.message import messages_of
 from curvote.systems.common import checks as shared_checks
-from curvote.systems.common.tables import CLIENTS, CONSTANTS, ENCODED
+from curvote.systems.common.tables import BASIS_ROWS, CLIENTS, CONSTANTS, ENCODED
 
 Names = tuple[str, ...]
 # Who plays which role, in production and in a study.
@@ -74,7 +74,7 @@ PROJECT = Stage(
         "project.coordinates",
         "project.rescale",
     ),
-    tables=(ENCODED, CONSTANTS),
+    tables=(ENCODED, CONSTANTS, BASIS_ROWS),
     also=_constants_read,
     libraries=("scikit-fda",),
 )

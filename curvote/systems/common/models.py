@@ -125,11 +125,9 @@ def combine_lines(code: tables.Array, lines: Lines, weights: tables.Array) -> Li
 
 def read_encoding(view: View, place: Place = FIRST_REPETITION) -> Encoding:
     """Return a cell's encoding with volunteers' constants and feature map."""
-    rows = view.columns("project", "constants", place)
-    constants = dict(zip(rows["name"], rows["value"], strict=True))
     encoding = Encoding.from_json(view.metadata("project")["encoding"])
-    feature_map = view.setting("project.judge")
-    return replace(encoding, constants=constants, feature_map=feature_map)
+    encoding = encoding.completed(lambda table: view.columns("project", table, place))
+    return replace(encoding, feature_map=view.setting("project.judge"))
 
 
 def linear_model(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.curves import basis
+from curvote.curves import basis, fpca
 from curvote.curves.encoding import (
     RESCALING_CONSTANTS,
     Encoding,
@@ -25,6 +25,12 @@ SCALES_TO_BOUND = 3
 def project_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].metadata
+    if source.get("features") and params["project.basis"] == basis.FPCA:
+        message = (
+            "fpca is about curves, and these records are rows of a table; write"
+            " identity, which keeps their columns."
+        )
+        raise UserError(message, where=("project", "basis"))
     projection = _make_projection(np.asarray(source["grid"]), params)
     names = RESCALING_CONSTANTS[params["project.rescale"]]
     settings = {name: params[f"project.{name}"] for name in names}
@@ -47,13 +53,22 @@ def project_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 
 def project(context: StageContext) -> Rows:
-    """Return ``encoded`` and the public ``constants`` it was made with."""
-    encoding = Encoding.from_json(context.metadata["encoding"])
+    """Return ``encoded`` and the public ``constants`` it was made with.
+
+    Components of volunteers' curves are constants, too: the table ``basis_rows``.
+    """
+    encoding, tables = Encoding.from_json(context.metadata["encoding"]), {}
     clients = context.rows("ingest", "clients")
+    if encoding.projection.name == basis.FPCA:
+        roles = roles_of_table(clients, context.params, context.number)
+        curves, grid = clients["curve"][roles["public"]], context.metadata["grid"]
+        projection = fpca.principal_projection(curves, encoding.d, grid)
+        encoding = replace(encoding, projection=projection)
+        tables["basis_rows"] = {"value": projection.matrix}
     coefficients = encoding.projection.apply(clients["curve"])
     constants = _complete_constants(coefficients, clients, context, encoding)
     used_encoding = replace(encoding, constants=constants)
-    return {
+    return tables | {
         "encoded": _encoded_columns(clients, coefficients, used_encoding),
         "constants": _constant_columns(constants, encoding.d),
     }
@@ -133,6 +148,9 @@ def _make_projection(grid: Array, params: Params) -> basis.Projection:
         return basis.grid_projection(grid)
     if name == basis.COSINES:
         return basis.image_projection(len(grid), size)
+    if name == basis.FPCA:
+        basis.check_size(name, size, points=len(grid))
+        return fpca.stand_in(grid, size)
     projection = basis.projection(name, size, grid, order=params["project.order"])
     wanted = params["project.coordinates"] == "orthonormal"
     return basis.orthonormal(projection) if wanted else projection

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, WholeNumber
+from curvote.curves.basis import FPCA
 
 # One message for one fault: of a number what numbers must be, of a word which is known.
 Size = Annotated[
@@ -30,7 +31,8 @@ class Representation(Strict):
     ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
     ``upper``), the public ones of the data set, or the data (which is not private).
     A ``public`` centre is the data set's, too; a public scale lets the farther of a
-    feature's public bounds lie three scales from the centre.
+    feature's public bounds lie three scales from the centre. Of `fpca` the components
+    are volunteers' own, and so are centre and scale where nothing else is stated.
     """
 
     basis: str
@@ -45,6 +47,13 @@ class Representation(Strict):
     bounds: Literal["stated", "public", "from_data"] = "stated"
     judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _centre_components(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("basis") == FPCA:
+            return {"centre": "volunteers", "scale": "volunteers", **value}
+        return value
+
     @property
     def width(self) -> int | None:
         """The size as a number; None where the source or a rule has not decided yet."""
@@ -52,9 +61,10 @@ class Representation(Strict):
 
     @property
     def volunteers(self) -> bool:
-        """Whether constants come from volunteers."""
+        """Whether constants or components come from volunteers."""
         centred = self.rescale in {"tanh", "standard"}
-        return centred and "volunteers" in (self.centre, self.scale)
+        constants = centred and "volunteers" in (self.centre, self.scale)
+        return constants or self.basis == FPCA
 
 
 class Privatize(Strict):

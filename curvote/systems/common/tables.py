@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import TEXT, VECTOR, Columns, Table
+from curvote.curves.basis import FPCA
 
 CLIENTS: Final = Table(
     "clients",
@@ -40,6 +41,14 @@ CONSTANTS: Final = Table(
     side="public",
     unit="constant",
     shared=True,
+)
+# A row of the matrix of volunteers' principal components.
+BASIS_ROWS: Final = Table(
+    "basis_rows",
+    {"value": VECTOR},
+    side="public",
+    unit="constant",
+    when=lambda settings: settings.project.basis == FPCA,
 )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from curvote.base.classes import Classes
 from curvote.base.errors import InternalError
 from curvote.chain.stage import Columns
-from curvote.curves.basis import COSINES, IDENTITY
+from curvote.curves.basis import COSINES, FPCA, IDENTITY
 from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS
 from curvote.data.lookup import resolve_source
 from curvote.messages.roles import ROLES, Roles, roles_of_table
@@ -358,6 +358,8 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
         return f"{size} two-dimensional cosines"
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
+    if project["basis"] == FPCA:
+        return f"{size} principal components of volunteers' curves"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
 
 

@@ -1,0 +1,170 @@
+"""Principal components of volunteers' curves: public, and nobody else's."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.chain.stage import Columns
+from curvote.curves import basis, fpca
+from curvote.curves.encoding import Encoding
+from curvote.messages.message import messages_of
+from curvote.messages.stages import release_task
+from curvote.systems.common import projection
+from curvote.systems.common.declarations import PROJECT
+from tests.memory import Memory, do
+
+Array = NDArray[np.float64]
+GRID = np.linspace(0, 2, 40)
+SIZES = {"public": 9, "train": 20, "vote": 0, "test": 10}
+PARAMS = {
+    "project.basis": "fpca",
+    "project.size": 4,
+    "project.order": 4,
+    "project.coordinates": "coefficients",
+    "project.rescale": "standard",
+    "project.centre": "volunteers",
+    "project.scale": "volunteers",
+    "clients": SIZES,
+    "source.groups": None,
+    "seed": 5,
+    "replicates": 2,
+}
+
+
+def draw_curves(n: int, points: int = 40) -> Array:
+    """Return rough curves (n, T) on a slope."""
+    steps = np.random.default_rng(1).standard_normal((n, points))
+    return np.asarray(steps.cumsum(axis=1) + np.linspace(0, 5, points))
+
+
+def clients(curves: Array) -> Memory:
+    """Return the ingested clients of two replicates, the same in both."""
+    n = np.arange(len(curves))
+    rows: Columns = {"client_id": n, "label": n % 2, "group": n, "curve": curves}
+    facts = {"grid": GRID.tolist(), "classes": ["no", "yes"]}
+    return Memory.of(facts, clients=[rows, rows])
+
+
+def projected(curves: Array) -> Memory:
+    """Return what stage project makes of them."""
+    return do(PROJECT, {"ingest": clients(curves)}, PARAMS, ((0,), (1,)), (2,), ADDED)
+
+
+ADDED = tuple(name for name in PARAMS if name not in PROJECT.params)
+
+
+def test_components_are_those_of_scikit_fda_and_the_same_each_time() -> None:
+    """Orthonormal in L2, most variance first, also where scikit-learn would draw."""
+    curves, grid = draw_curves(60, 600), np.linspace(0, 2, 600)
+    found = fpca.principal_projection(curves, 5, grid)
+    weights = np.diag(basis.grid_projection(grid).gram)
+    functions = found.matrix / weights
+    np.testing.assert_allclose(found.matrix @ functions.T, np.eye(5), atol=1e-12)
+    centred = (curves - curves.mean(axis=0)) * np.sqrt(weights)
+    values = np.linalg.svd(centred, compute_uv=False)[:5]
+    scores = found.apply(curves - curves.mean(axis=0))
+    np.testing.assert_allclose(np.linalg.norm(scores, axis=0), values, rtol=1e-9)
+    again = fpca.principal_projection(curves, 5, grid)
+    assert again.matrix.tobytes() == found.matrix.tobytes()
+
+
+def moved_bytes(change: Callable[[Array], None]) -> bool:
+    """Return whether changed curves of nobody's move components or constants."""
+    plain = draw_curves(60)
+    planted = plain.copy()
+    change(planted)
+    first, second = projected(plain), projected(planted)
+    return any(
+        a[name].tobytes() != b[name].tobytes()
+        for table, name in (("basis_rows", "value"), ("constants", "value"))
+        for a, b in zip(first.each(table), second.each(table), strict=True)
+    )
+
+
+def plant(curves: Array) -> None:
+    """Make every curve wild that no volunteer of either replicate gave."""
+    rows = {"label": np.zeros(len(curves))}
+    roles = (projection.roles_of_table(rows, PARAMS, number) for number in range(2))
+    kept = np.concatenate([each["public"] for each in roles])
+    wild = np.setdiff1d(np.arange(len(curves)), kept)
+    assert len(wild) > 40
+    curves[wild] = 1e6 * np.sin(np.outer(wild + 1, GRID))
+
+
+def test_only_volunteers_curves_move_the_projection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Canaries in all other curves move no byte; one in a volunteer's does.
+
+    A stage that takes everybody for a volunteer is caught.
+    """
+    assert not moved_bytes(plant)
+    assert moved_bytes(lambda curves: curves.__imul__(2.0))
+    real = projection.roles_of_table
+    monkeypatch.setattr(
+        projection,
+        "roles_of_table",
+        lambda *given: {**real(*given), "public": np.arange(60)},
+    )
+    assert moved_bytes(lambda curves: curves[-1:].__imul__(1e6))
+
+
+def test_volunteers_of_each_replicate_have_their_own_components() -> None:
+    """Others volunteer, so another matrix; z is centred on their mean."""
+    made = projected(draw_curves(60))
+    first, second = (rows["value"] for rows in made.each("basis_rows"))
+    assert first.shape == (4, 40)
+    assert not np.allclose(np.abs(first), np.abs(second))
+    for number, rows in enumerate(made.each("encoded")):
+        roles = projection.roles_of_table(rows, PARAMS, number)
+        z = rows["z"][roles["public"]]
+        np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(z.std(axis=0, ddof=1), 1, rtol=1e-9)
+
+
+def test_a_release_publishes_the_components() -> None:
+    """The task of a release has the volunteers' matrix, not what stood in for it."""
+    curves = draw_curves(60)
+    made = {"ingest": clients(curves), "project": projected(curves)}
+    options = {"direct.arm": "mean", "direct.intercept": "auto", "epsilon": 1.0}
+    params = PARAMS | options | {"protocol": "direct", "message": "report"}
+    task = release_task(made, params)
+    matrix = made["project"].each("basis_rows")[0]["value"]
+    assert np.array_equal(task.encoding.projection.matrix, matrix)
+    data = task.encoding.encode(curves)
+    assert np.array_equal(data.z, made["project"].each("encoded")[0]["z"])
+    # The worst matrix there is: it picks out single values, and epsilon holds.
+    worst = replace(task.encoding, projection=fpca.stand_in(GRID, 4))
+    assert messages_of("direct")["report"].max_privacy_loss(
+        replace(task, encoding=worst)
+    ) == pytest.approx(1.0)
+
+
+def test_a_client_multiplies_its_curve_by_no_components() -> None:
+    """No name tells them, orthonormal or not: it says so."""
+    found = fpca.principal_projection(draw_curves(20), 3, GRID)
+    read = Encoding.from_json(Encoding(found, "none").to_json()).projection
+    for given in (found, read, replace(found, matrix=2 * found.matrix)):
+        with pytest.raises(UserError, match="no matrix that it cannot make itself"):
+            basis.check_projection(given)
+
+
+@pytest.mark.parametrize(
+    ("curves", "size", "said"),
+    [
+        (draw_curves(4), 4, "4 public curves have at most 3 principal components"),
+        (draw_curves(60), 41, "size is 41, but a curve has only 40 grid points"),
+        (np.ones((9, 40)), 2, "vary in fewer than 2 directions .0."),
+        (np.outer(np.arange(9.0), GRID), 2, "vary in fewer than 2 directions .1."),
+        (draw_curves(9)[:, 1:], 2, r"have shape \(9, 39\); they must be \(n, 40\)"),
+        (np.full((9, 40), np.nan), 2, "finite"),
+    ],
+)
+def test_what_has_no_components_is_refused(curves: Array, size: int, said: str) -> None:
+    """With what was given, and what would be right."""
+    with pytest.raises(UserError, match=said):
+        fpca.principal_projection(curves, size, GRID)
