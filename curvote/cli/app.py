@@ -170,6 +170,7 @@ for command in (
     project_commands.check,
     runs.scores,
     runs.report,
+    runs.rehearse,
     runs.runs,
     runs.diff,
     runs.show,

@@ -33,7 +33,7 @@ class NotSent(Exception):  # noqa: N818 - what happened to an envelope
 
 
 @dataclass(frozen=True)
-class _ServerAnswer:
+class ServerAnswer:
     """A server's answer: its status, its text and when to retry."""
 
     status: int
@@ -50,10 +50,10 @@ def send_envelope(
     server that refuses the envelope. `NotSent`: no answer after several tries.
     """
     place = service_address(url)
-    answer: _ServerAnswer | None = None
+    answer: ServerAnswer | None = None
     wait = FIRST_WAIT
     for tries in range(1, MAX_TRIES + 1):
-        answer = _try_sending(place, envelope)
+        answer = try_sending(place, envelope)
         if answer is not None and answer.status in (200, 201):
             return "accepted" if answer.status == 201 else "accepted before"
         if answer is not None and answer.status not in _RETRY_STATUSES:
@@ -94,7 +94,8 @@ def service_address(url: str) -> SplitResult:
     return place
 
 
-def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
+def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
+    """Post an envelope once; return the server's answer, None: there was none."""
     host, port = str(place.hostname), place.port
     if place.scheme == "http":
         connection = HTTPConnection(host, port, timeout=TIMEOUT)
@@ -127,4 +128,4 @@ def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         words = f"status {answer.status}"
-    return _ServerAnswer(answer.status, words, wait)
+    return ServerAnswer(answer.status, words, wait)

@@ -1,6 +1,7 @@
 """The commands on runs, and those that run papers' pipelines or a schedule."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,6 +45,33 @@ def scores(
     from curvote.cli.tables import print_scores
 
     print_scores(record, rows, metric)
+
+
+def rehearse(
+    pipeline: terminal.Pipeline,
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Made-up clients that a round waits for (default: as few as do).",
+        ),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", help="A new folder that keeps the made-up project."),
+    ] = None,
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Play the real day of a production pipeline with made-up clients; spends nothing.
+
+    Tasks, invitations, answers over HTTP, all refusals, the close, the report.
+    """
+    terminal.require_package("pyarrow")
+    with terminal.interruptible(f"rehearse {pipeline}"):
+        place = find_project(project, starter=True)
+        with environment.fast_imports():
+            from curvote.cli.rehearsal import rehearse_pipeline
+        rehearse_pipeline(place, pipeline, clients, keep)
 
 
 def report(
