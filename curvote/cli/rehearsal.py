@@ -67,7 +67,7 @@ from curvote.wire.signing import ServerKey, open_signed
 
 # Made-up clients of a round, and records of a table, where no more are needed.
 FEWEST: Final = 30
-_LATE: Final = 1  # who answers when the round is closed
+_SPARE: Final = 2  # beyond those: one answers when the round is closed
 _HOST: Final = "127.0.0.1"
 _READY_WITHIN: Final = 60.0  # seconds
 _OTHER_DIGEST: Final = "0" * 64
@@ -121,7 +121,7 @@ def derive_project(
         values = _with_clients(stated, full, kinds, needed)
         if "path" in values["source"]:
             values["source"]["path"] = "made-up.csv"
-            _write_public_table(values["source"], needed + _LATE, folder)
+            _write_public_table(values["source"], needed + _SPARE, folder)
         text = json.dumps(
             {"defaults": file.values.get("defaults"), "pipelines": {name: values}},
             default=str,
@@ -140,6 +140,8 @@ def _with_clients(
 ) -> dict[str, Any]:
     """Return the settings of a pipeline whose rounds wait for ``needed`` messages."""
     values = {k: v for k, v in deepcopy(stated).items() if k != "schedule"}
+    if full["intake"]["online"]:
+        values["intake"] = {**values["intake"], "fold": _SPARE}
     sizes = full.get("clients") or {}
     roles = {role for kind in kinds.values() for role in kind.senders.roles}
     counts = {role: 0 if role in roles else n for role, n in sizes.items()}
@@ -147,7 +149,7 @@ def _with_clients(
         if not kind.per_table:
             values["intake"] = {**values["intake"], min_messages_key(name): needed}
         grown = [role for role in kind.senders.roles if sizes.get(role)]
-        while grown and kind.invited_count({"clients": counts}) < needed + _LATE:
+        while grown and kind.invited_count({"clients": counts}) < needed + _SPARE:
             counts |= {role: counts[role] + 1 for role in grown}
     return values | ({"clients": counts} if "clients" in stated else {})
 
@@ -266,7 +268,7 @@ def _impossible(payload: dict[str, Any]) -> dict[str, Any]:
     def enlarge(value: Any) -> Any:
         if isinstance(value, list):
             return [enlarge(inner) for inner in value]
-        return 10**6 if type(value) is int else 1e300
+        return 10**15 if type(value) is int else 1e300
 
     lists = {k: enlarge(v) for k, v in payload.items() if isinstance(v, list | float)}
     whole = {k: enlarge(v) for k, v in payload.items() if type(v) is int}
@@ -456,11 +458,9 @@ class Rehearsal:
                 owner = client.owner(question.task.cost(FEWEST), question.server)
                 done = self.answer_quietly(client, owner)
                 wanted, then = 200, "It was there before, and counts once"
-                if done["new"]:
-                    wanted, then = (
-                        410,
-                        "It is spent all the same: say until when",
-                    )
+                if done["new"]:  # one who seals does so to a key that is gone by now
+                    wanted = 410 if question.seal_to is None else 400
+                    then = "It is spent all the same: say until when"
                 envelope = Path(done["envelope"]).read_bytes()
                 self.post(client.name, "comes after the close", envelope, wanted, then)
         accepted = sum(round_.accepted for round_ in self.accepted())
