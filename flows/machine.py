@@ -461,4 +461,5 @@ def _server_lost(words: str) -> UserError:
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        hidden = getattr(error, "original", None)  # of a `RedactedError`
+        error = hidden or error.__cause__ or error.__context__

@@ -1,1 +1,1 @@
-"""Prefect tasks of stages: retries, timeouts, tags and run names."""
+"""Prefect tasks of stages: retries, tags and run names."""

@@ -23,10 +23,15 @@ class TaskContext:
 
 
 class RedactedError(Exception):
-    """An error whose message is its kind only; the original is its cause.
+    """An error whose message is its kind only; ``original`` is what happened.
 
-    Prefect keeps the message of what ends a run in its database.
+    Prefect keeps the message of what ends a run in its database, and a server's log of
+    a run prints the messages of all causes: this one names none.
     """
+
+    def __init__(self, original: Exception) -> None:
+        super().__init__(type(original).__name__)
+        self.original = original
 
 
 @contextmanager
@@ -41,5 +46,5 @@ def redaction() -> Iterator[None]:
         raise error.for_records() from None
     except (InternalError, RedactedError):
         raise
-    except Exception as error:
-        raise RedactedError(type(error).__name__) from error
+    except Exception as error:  # noqa: BLE001 - raised, without its words
+        raise RedactedError(error) from None

@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import Stage
+from curvote.chain.axis import Cell
 from curvote.pipeline.config.project import is_client_side
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.run.execution import execute_step
@@ -49,36 +49,35 @@ def perform_step(context: TaskContext, step: Step) -> ArtifactRef | State[Artifa
         )
 
 
-# How many hours a stage may take; one that does not stand here may take the most.
-MAX_HOURS = {
-    "ingest": 1,
-    "project": 1,
-    "privatize": 2,
-    "train": 4,
-    "evaluate": 2,
-    "aggregate": 1,
-    "report": 1,
-}
-
-
-def stage_task(stage: Stage) -> Task[..., Any]:
-    """Return the task that is named after a stage and tagged with its side."""
-    tag = "release" if stage.side.startswith("client") else "server"
-    return _cached_task(stage.name, "client" if is_client_side(stage.side) else tag)
-
-
 @cache
-def _cached_task(name: str, tag: str) -> Task[..., Any]:
-    seconds = 3600 * MAX_HOURS.get(name, max(MAX_HOURS.values()))
-    return Task(
-        perform_step, name=name, tags=[tag], timeout_seconds=seconds, **TASK_OPTIONS
-    )
+def stage_task(name: str) -> Task[..., Any]:
+    """Return the task that is named after a stage.
+
+    It has no tags: of a task with some Prefect warns that they could wait for each
+    other for ever. A task run gets them where it is submitted.
+    """
+    return Task(perform_step, name=name, **TASK_OPTIONS)
+
+
+def step_tags(step: Step) -> list[str]:
+    """Return what a step's task run is tagged with: stage, side and cell.
+
+    The side of what leaves clients is ``release``.
+    """
+    side = step.stage.side
+    released = "release" if side.startswith("client") else "server"
+    pairs = {
+        "stage": step.stage.name,
+        "side": "client" if is_client_side(side) else released,
+        **step.cell.to_json(),
+    }
+    return [str(Cell(((name, value),))) for name, value in pairs.items()]
 
 
 _PAGE_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "page"}
 
 
-@task(name="page", tags=["report"], timeout_seconds=1800, **_PAGE_OPTIONS)
+@task(name="page", **_PAGE_OPTIONS)
 def page(context: TaskContext, record: RunRecord) -> str:
     """Write the HTML report and its figures; return the page's path."""
     from curvote.report.page import draw_report

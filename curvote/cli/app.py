@@ -62,7 +62,9 @@ app.callback()(terminal.top)
 for part in (data, ledger, client, intake):
     app.add_typer(part.app)
 
-Only = Annotated[str | None, typer.Option(help="Run this stage again, and no other.")]
+Only = Annotated[
+    list[str], typer.Option(help="Run this stage again, or these, and no other.")
+]
 From = Annotated[str | None, typer.Option("--from", help="Run from this stage on.")]
 Force = Annotated[list[str], typer.Option(help="Run it again; must give the same.")]
 
@@ -80,7 +82,7 @@ def demo(
 @app.command()
 def run(
     pipeline: terminal.Pipeline,
-    only: Only = None,
+    only: Only = [],  # noqa: B006 - typer copies the default
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
@@ -132,7 +134,7 @@ def run(
 @app.command()
 def plan(
     pipeline: terminal.Pipeline,
-    only: Only = None,
+    only: Only = [],  # noqa: B006 - typer copies the default
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
@@ -152,7 +154,9 @@ def plan(
         pipeline, overrides, replicates=replicates, seed=seed
     )
     with file.errors_located(pipeline):
-        plan_made = make_plan(place, configured, Selection(only, start, tuple(force)))
+        plan_made = make_plan(
+            place, configured, Selection(tuple(only), start, tuple(force))
+        )
     rows = [step.row() for step in plan_made.steps]
     if as_json:
         terminal.print_json(rows)

@@ -18,13 +18,14 @@ from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
 from curvote.pipeline.store.records import RunRecord, completed_run, load_record
+from curvote.tasks.context import RedactedError
 
 Row = dict[str, Any]  # of `scores --json`
 BLOCKED_EXIT = 3
 
 
 def run_and_print(project: Project, options: dict[str, Any]) -> None:
-    """Run the flow, print its results, then log the run in MLflow.
+    """Run the flow, which prints its results before it logs the run in MLflow.
 
     A run that waits for envelopes ends with exit code 3: a script can tell it from one
     that is done.
@@ -47,26 +48,30 @@ def _run_flow(
     options: dict[str, Any],
     tell: Callable[[Project, str], list[Row] | None],
 ) -> str:
-    """Run the flow and return the run's id, after printing and logging."""
+    """Run the flow and return the run's id."""
     pipeline, new_server = options["pipeline"], PrefectServer(project.root)
-    with notices.failures_noticed(project, pipeline):
-        with new_server as server, machine.explained_errors(project):
-            # Imports take as long as the server: both at once.
-            with environment.fast_imports():
-                from curvote.flows.flow import chain
-                from curvote.flows.tracking import log as tracking
+    with (
+        notices.failures_noticed(project, pipeline),
+        new_server as server,
+        machine.explained_errors(project),
+    ):
+        # Imports take as long as the server: both at once.
+        with environment.fast_imports():
+            from curvote.flows.chain import RunRequest, command_run
+            from curvote.flows.tracking import log as tracking
 
-                tracking.preload(project)
-            server.wait()
-            close_dead_flow_runs()
-            set_options = {name: v for name, v in options.items() if v is not None}
-            send_failure = partial(notices.send_notice, project, "failed", pipeline)
-            watched = machine.server_watched(server.url, send_failure)
-            with nullcontext() if server.is_ours else watched:
-                run_id = str(chain(project=str(project.root), **set_options))
-            rows = tell(project, run_id)
-        tracking.log_missing_runs(project, {run_id: rows} if rows else {})
-        return run_id
+            tracking.preload(project)
+        server.wait()
+        close_dead_flow_runs()
+        known = {n: v for n, v in options.items() if v is not None and n != "pipeline"}
+        send_failure = partial(notices.send_notice, project, "failed", pipeline)
+        watched = machine.server_watched(server.url, send_failure)
+        arguments = pipeline, str(project.root), RunRequest(**known), tell
+        with nullcontext() if server.is_ours else watched:
+            try:
+                return str(command_run(*arguments))
+            except RedactedError as error:  # this terminal is its owner's
+                raise error.original from None
 
 
 def _print_results(project: Project, run_id: str) -> list[Row] | None:

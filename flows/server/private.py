@@ -60,6 +60,8 @@ def kept_alive(child: Child) -> Iterator[None]:
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0
 _ADDRESS_FILE = "server.json"
+# The servers that this process has started, with the folders of their projects.
+_started: dict[str, Path] = {}
 
 
 class PrefectServer:
@@ -124,6 +126,8 @@ class PrefectServer:
             self._child.start()
             port = self._listening.getsockname()[1]
             self.url = f"http://{launching.LOOPBACK}:{port}/api"
+            _started[self.url] = self.home
+            self._undo.callback(_started.pop, self.url, None)
         self._undo.enter_context(variable_set("PREFECT_API_URL", self.url))
         if self._secret:
             self._undo.enter_context(
@@ -212,6 +216,19 @@ class PrefectServer:
     def __exit__(self, *_: object) -> None:
         """End the server."""
         self.stop()
+
+
+def is_own_server(state: Path, url: str) -> bool:
+    """Return whether a project's own server has this address.
+
+    It was started by this process, or by a ``curvote serve`` that lives. A file of the
+    project says so: no variable, which whoever orders a run may set.
+    """
+    home, address = state.resolve() / "prefect", url.rstrip("/")
+    serving = read_serving(home)
+    return _started.get(address) == home or (
+        serving is not None and serving["url"] == address
+    )
 
 
 def read_serving(home: Path) -> dict[str, str] | None:

@@ -16,10 +16,9 @@ from prefect.states import Completed, Failed
 
 from curvote.base.errors import InternalError, UserError
 from curvote.flows import environment, lines
-from curvote.flows.flow import TASK_RUNNER, RunRequest, failure_reason, perform_run
+from curvote.flows.chain import TASK_RUNNER, RunRequest, failure_reason, perform_run
 from curvote.flows.notices import send_notice, send_repeated_notice
 from curvote.flows.serving.retention import clear_if_due
-from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.config.schema import Schedule
@@ -89,7 +88,8 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
     """
     if not _is_served(project):
         served = os.environ.get(environment.SERVED_VARIABLE)
-        raise UserError(f"{str(project.root)!r} is not served here; {served} is.")
+        why = f"is not served here; {served} is." if served else "is no project."
+        raise UserError(f"{str(project.root)!r} {why}")
     bad = _failure_streak(project, pipeline)
     file = PipelinesFile(find_project(project.root))
     if pipeline not in file.names():
@@ -105,7 +105,6 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
         raise InternalError(f"the record of run {run_id} is gone")
     if bad and record.status == "completed":
         send_notice(project, "recovered", pipeline, run=run_id, count=bad)
-    tracking.log_missing_runs(project)
     clear_if_due(project)
     return record
 
@@ -175,7 +174,7 @@ def _latest_id(project: Project, pipeline: str) -> list[str]:
 
 def _format_frames(error: BaseException) -> str:
     """Return the code lines that an error went through, without its message."""
-    cause = error.__cause__
+    cause = getattr(error, "original", None) or error.__cause__
     return (_format_frames(cause) if cause else "") + "".join(
         format_tb(error.__traceback__)
     )
@@ -192,7 +191,10 @@ def _failure_streak(project: Project, pipeline: str) -> int:
 
 
 def _is_served(project: Project) -> bool:
-    return str(project.root) == os.environ.get(environment.SERVED_VARIABLE)
+    served = os.environ.get(environment.SERVED_VARIABLE)
+    if served is None:  # a server that is not `curvote serve`'s orders this run
+        return project.pipelines_file.is_file()
+    return str(project.root) == served
 
 
 def _is_served_pipeline(project: Project, pipeline: str) -> bool:

@@ -80,8 +80,8 @@ ModelFactory = Callable[[Cell], Any]
 
 def log_missing_runs(
     project: Project, rows_by_run: Mapping[str, Sequence[Row]] | None = None
-) -> None:
-    """Log every completed run that MLflow lacks; a failure is a warning.
+) -> bool:
+    """Log every completed run that MLflow lacks; a failure is a warning, and False.
 
     The run that has just ended is one of them; its rows may be ``rows_by_run`` by its
     id. Where MLflow is not installed, they wait until it is. Where others are missing,
@@ -89,7 +89,8 @@ def log_missing_runs(
     """
     missing = records.unlogged_runs(project) if find_spec("mlflow") else []
     if not missing:
-        return
+        return True
+    done = True
     try:
         prepare_environment(project.root)
         with file_locked(project.state / "mlflow.lock"):
@@ -105,8 +106,11 @@ def log_missing_runs(
                     records.save_record(project, replace(record, mlflow_run=run_id))
                 except UserError as error:  # what it stored cannot be read
                     _warn_not_logged(error)
+                    done = False
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
         _warn_not_logged(stop_cause(project, error, MLFLOW) or error)
+        done = False
+    return done
 
 
 def make_database(project: Project) -> None:

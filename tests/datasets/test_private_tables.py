@@ -45,7 +45,7 @@ def _run_all(project: Project, databases: Path) -> None:
         (state / name).parent.mkdir(exist_ok=True)
         copyfile(Project(databases).state / name, state / name)  # with no modes
     with PrefectServer(project.root) as server:
-        from curvote.flows.flow import chain
+        from curvote.flows.chain import chain
         from curvote.flows.tracking import log as tracking
 
         server.wait()

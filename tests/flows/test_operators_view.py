@@ -13,8 +13,8 @@ from curvote.base.errors import UserError
 from curvote.base.table_file import Violations
 from curvote.data.lookup import resolve_source
 from curvote.flows import lines
+from curvote.flows.chain import failure_reason
 from curvote.flows.environment import RUNNER_VARIABLE, SERVED_VARIABLE, process_tag
-from curvote.flows.flow import failure_reason
 from curvote.flows.serving import scheduled_run
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
@@ -46,7 +46,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
-    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
     return project_of(tmp_path)
 
 

@@ -2,46 +2,38 @@
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from curvote.base.errors import UserError
+from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
-from curvote.chain.stage import Stage
+from curvote.flows.chain import RunRequest, perform_run
 from curvote.flows.display import print_spending
-from curvote.flows.flow import RunRequest, perform_run
+from curvote.pipeline.plan.step import Step
 from curvote.pipeline.run.planner import make_plan
 from curvote.pipeline.store import records
-from curvote.tasks.stages import MAX_HOURS, stage_task
+from curvote.tasks.stages import stage_task, step_tags
 from tests import town
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_stage_has_a_task_of_its_name(name: str) -> None:
-    """What leaves clients is tagged as a release, whatever the stage is called."""
+    """Without tags or a timeout: of both Prefect warns, and nobody could act on it.
+
+    A task run is tagged with stage, side and cell; what leaves clients is a release,
+    whatever the stage is called.
+    """
     for stage in find_system(name).all_stages:
-        task = stage_task(stage)
-        assert task.name == stage.name
-        assert task.tags <= {"client", "release", "server"}
-        assert ("release" in task.tags) == (stage.side == "client -> server")
-
-
-def test_a_stage_that_no_table_names_has_a_task_too() -> None:
-    """A new system says its side; it gets the longest time that any stage gets."""
-    tune = Stage("tune", "nowhere", side="server -> servers")
-    task = stage_task(tune)
-    assert (task.name, task.tags) == ("tune", {"server"})
-    assert task.timeout_seconds == 3600 * max(MAX_HOURS.values())
-    assert task is stage_task(tune)
-
-
-def test_the_common_chain_keeps_its_limits() -> None:
-    """In seconds; no answer in that time is a failure, not a wait for ever."""
-    limits = {n: stage_task(Stage(n, "nowhere")).timeout_seconds for n in MAX_HOURS}
-    assert limits["privatize"] == limits["evaluate"] == 7200
-    assert limits["train"] == 14400
-    assert limits["ingest"] == limits["report"] == 3600
+        task = stage_task(stage.name)
+        assert (task.name, task.tags, task.timeout_seconds) == (stage.name, set(), None)
+        step = cast("Step", SimpleNamespace(stage=stage, cell=Cell((("epsilon", 1),))))
+        first, side, cell = step_tags(step)
+        assert (first, cell) == (f"stage={stage.name}", "epsilon=1")
+        assert (side == "side=release") == (stage.side == "client -> server")
 
 
 def test_the_first_release_about_people_is_agreed_to(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, create_model, model_validator
 
@@ -74,6 +75,34 @@ class MlflowFiles(Strict):
     artifacts: str | None = None
 
 
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def normalise_address(url: str) -> str:
+    """Return an http address in its one spelling: lower case, no usual port, no end /.
+
+    ValueError: it is none, or holds a user, a query or a fragment.
+    """
+    parts = urlsplit(url.strip())
+    host, port = parts.hostname, parts.port
+    if parts.scheme not in _PORTS or not host:
+        raise ValueError("write an address as http://host:4200/api")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("an address holds no user, no password, no ? and no #")
+    host = f"[{host}]" if ":" in host else host
+    place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
+    return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+
+
+class PrefectServers(Strict):
+    """Which Prefect server, beside curvote's own, may order releases about people.
+
+    ``api`` is its address as `prefect config view` shows PREFECT_API_URL.
+    """
+
+    api: Annotated[str, AfterValidator(normalise_address)] | None = None
+
+
 class Runtime(Strict):
     """What runs the stages, where artifacts are, how long things stay, who is told.
 
@@ -87,6 +116,7 @@ class Runtime(Strict):
     retention: Retention = Retention()
     notify: Notify = Notify()
     mlflow: MlflowFiles = MlflowFiles()
+    prefect: PrefectServers = PrefectServers()
 
     @model_validator(mode="after")
     def _check_cluster(self) -> Runtime:

@@ -37,23 +37,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of stages to recompute: one alone, one and later, or named ones."""
+    """Selection of stages to recompute: some alone, one and later, or named ones."""
 
-    only: str | None = None
+    only: tuple[str, ...] = ()
     start: str | None = None
     force: tuple[str, ...] = ()
 
     def forced_stages(self, stages: Sequence[str]) -> dict[str, str]:
         """Return ``{stage: reason}`` of forced stages; unknown ones: UserError."""
         order = list(dict.fromkeys(stages))
-        for name in filter(None, (self.only, self.start, *self.force)):
+        for name in filter(None, (*self.only, self.start, *self.force)):
             if name not in order:
                 raise UserError(f"no stage {name!r}.{did_you_mean(name, order)}")
         reasons = dict.fromkeys(self.force, "forced by --force")
         if self.start:
             later = order[order.index(self.start) :]
             reasons |= dict.fromkeys(later, f"forced by --from {self.start}")
-        return reasons | ({self.only: "forced by --only"} if self.only else {})
+        return reasons | dict.fromkeys(self.only, "forced by --only")
 
 
 EVERYTHING = Selection()
@@ -110,7 +110,7 @@ def make_plan(
     decided = _recheck_inputs(project, production.block_dependents(decided))
     decided = reuse_replicates(project, configured, _share_equal_steps(decided))
     if selection.only:
-        decided = _limit_to_stage(configured.name, decided, selection.only)
+        decided = _limit_to_stages(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
 
 
@@ -191,15 +191,19 @@ def _share_equal_steps(steps: Sequence[Step]) -> list[Step]:
     ]
 
 
-def _limit_to_stage(name: str, steps: Sequence[Step], only: str) -> list[Step]:
-    """Return the steps of one stage; refuse stale inputs (UserError)."""
-    selected = [step for step in steps if step.stage.name == only]
+def _limit_to_stages(
+    name: str, steps: Sequence[Step], only: Sequence[str]
+) -> list[Step]:
+    """Return the steps of some stages; refuse stale inputs (UserError)."""
+    selected = [step for step in steps if step.stage.name in only]
     needed = {source for step in selected for source in step.sources.values()}
+    needed -= {step.id for step in selected}
     stale = [step for step in steps if step.id in needed and step.action != "reuse"]
     if stale:
         first = stale[0]
+        options = " ".join(f"--only {stage}" for stage in only)
         raise UserError(
-            f"--only {only}: {first.name}, which it reads, is stale ({first.reason})."
+            f"{options}: {first.name}, which it reads, is stale ({first.reason})."
             f" Run `curvote run {name} --from {first.stage.name}`, or without --only."
         )
     return selected

@@ -123,11 +123,21 @@ def test_only_a_stage_with_stale_inputs_is_refused_with_the_way_out(
     done: Project,
 ) -> None:
     """What it reads would be stale: the message prints the command that helps."""
+    alone = Selection(only=("evaluate",))
     with pytest.raises(UserError, match="curvote run tiny --from train"):
-        plain.plan(done, "tiny", "train.size=19", selection=Selection(only="evaluate"))
-    made = plain.plan(done, selection=Selection(only="aggregate"))
+        plain.plan(done, "tiny", "train.size=19", selection=alone)
+    made = plain.plan(done, selection=Selection(only=("aggregate",)))
     assert plain.actions(made) == {"aggregate": {"run"}}
     assert not made.complete
+
+
+def test_only_several_stages_may_read_each_other(done: Project) -> None:
+    """What one of them reads of another is computed in the same run."""
+    both = Selection(only=("train", "evaluate"))
+    assert plain.actions(plain.plan(done, selection=both)) == {
+        "train": {"run"},
+        "evaluate": {"run"},
+    }
 
 
 def test_an_unknown_stage_is_refused(done: Project) -> None:

@@ -99,7 +99,7 @@ def test_what_was_released_is_never_forced(real: Project, stage: str) -> None:
     for selection in (
         Selection(force=(stage,)),
         Selection(start=stage),
-        Selection(only=stage),
+        Selection(only=(stage,)),
     ):
         with pytest.raises(UserError, match="--new-release"):
             make_plan(real, configured, selection)

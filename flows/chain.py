@@ -1,0 +1,290 @@
+"""Prefect flow of all pipelines: every step of a plan in order, the report, MLflow."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from prefect import Flow, flow, tags, task
+from prefect.client.schemas.objects import State
+from prefect.futures import PrefectFuture
+from prefect.states import Completed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from pydantic import Field
+
+from curvote.base.errors import UserError
+from curvote.chain.lookup import all_systems
+from curvote.flows import display, environment, lines
+from curvote.flows.environment import is_alive, process_tag
+from curvote.flows.lines import ask_consent
+from curvote.flows.notices import failures_noticed, send_repeated_notice
+from curvote.flows.server.flow_runs import tag_flow_run
+from curvote.flows.server.permission import refuse_foreign_server
+from curvote.flows.tracking.cells import main_number
+from curvote.flows.tracking.log import log_missing_runs
+from curvote.papers.registry import file_of
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project, find_project
+from curvote.pipeline.release.publication import publish_rounds
+from curvote.pipeline.run.engines import choose_engine
+from curvote.pipeline.run.planner import Plan, Selection, make_plan
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
+from curvote.tasks.context import RedactedError, TaskContext, redaction
+from curvote.tasks.stages import TASK_OPTIONS, page, stage_task, step_tags
+
+# One task at a time: a stage is already parallel inside (--workers).
+TASK_RUNNER = cast(
+    "TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1)
+)
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of a run beside its pipeline.
+
+    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask_consent``
+    asks somebody before the first release about their people.
+    """
+
+    overrides: Sequence[str] = ()
+    replicates: int | None = None
+    seed: int | None = None
+    only: Sequence[str] = ()
+    start: str | None = None
+    force: Sequence[str] = ()
+    new_release: bool = False
+    new_people: bool = False
+    engine: str | None = None
+    workers: int | None = None
+    block: int | None = None
+    ask: bool = False
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The names that a field of Prefect's form offers, found when the form is made."""
+
+    names: Callable[[], Iterable[str]]
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        """Return the field's schema with the names; where none is known, as it is."""
+        schema: dict[str, Any] = handler(core)
+        with suppress(UserError):
+            schema |= {"enum": [*self.names()]}
+        return schema
+
+
+def _nearest_pipelines() -> list[str]:
+    return PipelinesFile(find_project()).names()
+
+
+def _all_stages() -> dict[str, None]:
+    stages = (stage for system in all_systems() for stage in system.all_stages)
+    return dict.fromkeys(stage.name for stage in stages)
+
+
+PipelineName = Annotated[str, Choices(_nearest_pipelines)]
+StageName = Annotated[str, Choices(_all_stages)]
+
+
+@flow(name="curvote", flow_run_name="{pipeline}", task_runner=TASK_RUNNER)
+def chain(
+    pipeline: PipelineName,
+    project: str | None = None,
+    overrides: list[str] = [],  # noqa: B006 - Prefect's form shows it; nobody alters it
+    replicates: Annotated[int, Field(ge=1)] | None = None,
+    seed: Annotated[int, Field(ge=0)] | None = None,
+    only: list[StageName] = [],  # noqa: B006 - the same
+    start: StageName | None = None,
+    force: list[StageName] = [],  # noqa: B006 - the same
+    engine: Literal["local", "threads", "dask"] | None = None,
+    workers: Annotated[int, Field(ge=1)] | None = None,
+) -> str | State[str]:
+    """Run one pipeline of a project: what is unchanged is reused, the rest is computed.
+
+    Returns the id of the run's record; a run that waits for envelopes ends Blocked.
+
+    Args:
+        pipeline: The pipeline's name in pipelines.yaml.
+        project: The folder with pipelines.yaml. Without it the nearest one counts,
+            from the folder in which the run starts upwards.
+        overrides: Settings that differ from pipelines.yaml in this run, each written
+            as key=value, such as train.size=40. Production takes next to none.
+        replicates: How many independent repetitions a study has; without it, what
+            pipelines.yaml says.
+        seed: The seed of a study; without it, what pipelines.yaml says.
+        only: The stages to compute anew, and no other; what they read must be there.
+        start: The stage from which all is computed anew.
+        force: Stages to compute anew within a whole run. A study must come to the same
+            bytes again.
+        engine: What runs the blocks of a stage; without it, what runtime.engine says.
+        workers: How many workers a stage has; without it, what runtime.workers says,
+            else one for each processor.
+    """
+    place = find_project(Path(project) if project else None)
+    environment.prepare_environment(place.root)
+    request = RunRequest(
+        overrides=overrides,
+        replicates=replicates,
+        seed=seed,
+        only=only,
+        start=start,
+        force=force,
+        engine=engine,
+        workers=workers,
+    )
+    file_of(place, pipeline)  # a notice carries no name that anybody made up
+    with failures_noticed(place, pipeline), environment.workers_ended():
+        run = perform_run(pipeline, str(place.root), request)
+    record = records.load_record(place, run)
+    if record and record.status == "blocked":
+        return Completed(name="Blocked", message=record.why, data=run)
+    return run
+
+
+_TRACK_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "mlflow"}
+
+
+@task(name="mlflow", **_TRACK_OPTIONS)
+def track(project: Project, rows_by_run: Mapping[str, Rows]) -> State[None] | None:
+    """Log in MLflow what it lacks; whatever it says, the run's results stand."""
+    if log_missing_runs(project, rows_by_run):
+        return None
+    words = "the results stand, and the next run tries again; the run's output says why"
+    return Completed(name="NotLogged", message=words)
+
+
+def perform_run(
+    pipeline: str,
+    project: str,
+    request: RunRequest,
+    tell: Callable[[Project, str], Rows | None] | None = None,
+) -> str:
+    """Plan and run a pipeline inside a flow; return the id of its record.
+
+    ``tell`` is given the project and that id before MLflow is, and may return the
+    scores, so that they are read once.
+    """
+    tag_flow_run()
+    place = find_project(Path(project))
+    records.record_killed(place, is_alive)
+    with redaction():
+        file = file_of(place, pipeline)
+        configured = file.configure_pipeline(
+            pipeline,
+            request.overrides,
+            replicates=request.replicates,
+            seed=request.seed,
+        )
+        refuse_foreign_server(place, configured)
+        selection = Selection(tuple(request.only), request.start, tuple(request.force))
+        with file.errors_located(pipeline):
+            plan = make_plan(
+                place,
+                configured,
+                selection,
+                fetch=True,
+                new_release=request.new_release,
+                new_people=request.new_people,
+            )
+        with file.errors_located(pipeline), lines.shared_facts(pipeline=pipeline):
+            record = _run_recorded(place, plan, request)
+    rows = tell(place, record.id) if tell else None
+    if find_spec("mlflow"):
+        with tags("stage=mlflow"):
+            track.submit(place, {record.id: rows} if rows else {}).result()
+    return record.id
+
+
+# What the command line runs: its options are more than those of a form.
+command_run = Flow(
+    perform_run,
+    name="curvote",
+    flow_run_name="{pipeline}",
+    task_runner=TASK_RUNNER,
+    validate_parameters=False,
+)
+
+
+def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecord:
+    """Run the plan; whatever happens, the record says how it ended."""
+    display.print_raw_files(plan)
+    display.print_user_file(project, plan)
+    display.print_choices(plan)
+    if display.print_spending(project, plan) and request.ask:
+        ask_consent(
+            "Nothing was released about these people before. Release it now?", yes=False
+        )
+    record = records.record_start(project, plan.configured, plan.steps, process_tag())
+    records.hold_run_lock(project, record.id)
+    status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
+    try:
+        with lines.shared_facts(run=record.id):
+            _run_steps(project, plan, record, request)
+        for opened in publish_rounds(project, plan.configured, plan.steps):
+            print(f"published: {opened.task}\ninvitations: {opened.invitations}")
+            print(
+                f"{opened.waits_for} envelopes are needed (`curvote intake`)",
+                flush=True,
+            )
+        status, why = "completed" if plan.complete else "partial", ""
+        if blocked := plan.blocked_steps():
+            status, why = "blocked", blocked[0].reason
+            print(f"blocked ({why})", flush=True)
+    except Exception as error:
+        status, why = "failed", failure_reason(error)
+        raise
+    finally:
+        record = records.record_end(project, record, status, why)
+    if status == "completed" and not plan.configured.pipeline.production:
+        main_number(project, record)  # and keeps it, for lists of runs
+    if status == "blocked":
+        other = ("completed", "partial", "failed", "interrupted", "killed")
+        now = records.count_streak(project, record.pipeline, ["blocked"], other)
+        about, before = record.pipeline, now - 1
+        send_repeated_notice(project, "blocked", about, before, now, run=record.id)
+    return record
+
+
+def failure_reason(error: Exception) -> str:
+    """Return the reason of a failure without private text, for the record.
+
+    What it quotes of a file stays out: others may read what is kept.
+    """
+    if isinstance(error, UserError):
+        return str(error.for_records())
+    return str(error) if isinstance(error, RedactedError) else type(error).__name__
+
+
+def _run_steps(
+    project: Project, plan: Plan, record: RunRecord, request: RunRequest
+) -> None:
+    """Submit every step and wait for it, then draw the report of a full run."""
+    runtime = PipelinesFile(project).runtime()
+    engine_of_run = choose_engine(project, runtime, request.engine, request.workers)
+    with display.show_progress(plan) as show, engine_of_run as engine:
+        context = TaskContext(project, engine, request.block, show)
+        # Each starts after its inputs, and after the step that makes what it shares
+        # with another cell; blocked ones are left out.
+        futures: dict[tuple[str, str], PrefectFuture[Any]] = {}
+        submitted = []
+        for step in plan.steps:
+            if step.action != "blocked":
+                needed = (*step.sources.values(), step.id)
+                before = [futures[i] for i in needed if i in futures]
+                with tags(*step_tags(step)):
+                    made = stage_task(step.stage.name)
+                    future = made.submit(context, step, wait_for=before)
+                futures[step.id] = future
+                submitted.append(future)
+        for future in submitted:
+            future.result()
+        if plan.complete and not plan.blocked_steps():
+            with tags("stage=page"):
+                page.submit(context, record).result()
