@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, cast
 from prefect import Flow, flow, tags, task
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from pydantic import Field
 
@@ -139,9 +139,12 @@ def chain(
         engine=engine,
         workers=workers,
     )
-    file_of(place, pipeline)  # a notice carries no name that anybody made up
-    with failures_noticed(place, pipeline), environment.workers_ended():
-        run = perform_run(pipeline, str(place.root), request)
+    try:
+        file_of(place, pipeline)  # a notice carries no name that anybody made up
+        with failures_noticed(place, pipeline), environment.workers_ended():
+            run = perform_run(pipeline, str(place.root), request)
+    except UserError as error:  # its words are for people; the code's place is not
+        return Failed(message=str(error.for_records()), data=error)
     record = records.load_record(place, run)
     if record and record.status == "blocked":
         return Completed(name="Blocked", message=record.why, data=run)
@@ -279,8 +282,8 @@ def _run_steps(
                 needed = (*step.sources.values(), step.id)
                 before = [futures[i] for i in needed if i in futures]
                 with tags(*step_tags(step)):
-                    made = stage_task(step.stage.name)
-                    future = made.submit(context, step, wait_for=before)
+                    stage = stage_task(step.stage.name)
+                    future = stage.submit(context, step, wait_for=before)
                 futures[step.id] = future
                 submitted.append(future)
         for future in submitted:

@@ -14,6 +14,7 @@ from curvote.chain.commands import system_commands
 from curvote.cli import terminal
 from curvote.cli.commands import audit, client, data, intake, ledger, predict, runs
 from curvote.cli.commands import project as project_commands
+from curvote.cli.commands.deploy import deploy
 from curvote.cli.utility import utility
 from curvote.flows import environment, lines
 from curvote.pipeline.config.project import find_project
@@ -181,6 +182,7 @@ for command in (
     project_commands.status,
     project_commands.health,
     runs.serve,
+    deploy,
     runs.ui,
     audit.audit,
     predict.predict,

@@ -63,10 +63,11 @@ def _run_flow(
             tracking.preload(project)
         server.wait()
         close_dead_flow_runs()
-        known = {n: v for n, v in options.items() if v is not None and n != "pipeline"}
+        names = [n for n, v in options.items() if v is not None and n != "pipeline"]
+        request = RunRequest(**{name: options[name] for name in names})
         send_failure = partial(notices.send_notice, project, "failed", pipeline)
         watched = machine.server_watched(server.url, send_failure)
-        arguments = pipeline, str(project.root), RunRequest(**known), tell
+        arguments = pipeline, str(project.root), request, tell
         with nullcontext() if server.is_ours else watched:
             try:
                 return str(command_run(*arguments))

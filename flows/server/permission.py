@@ -40,10 +40,10 @@ def refuse_foreign_server(project: Project, configured: ConfiguredPipeline) -> N
     if url is None or is_own_server(Path(project.state), url):
         return
     place = Project(project.root)
-    stated = PipelinesFile(place).runtime().prefect.api
-    if stated is not None and normalise_address(stated) == normalise_address(url):
+    api = PipelinesFile(place).runtime().prefect.api
+    if api == normalise_address(url):
         return
-    named = f"it names {stated}" if stated else "it names none"
+    named = f"it names {api}" if api else "it names none"
     raise UserError(
         f"{configured.name} releases about people, and {normalise_address(url)} is not"
         " curvote's own Prefect server: nothing was drawn. Run it by `curvote run` or"

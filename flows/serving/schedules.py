@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Intervals count from here, so that a restart does not put the next run off.
-_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
+INTERVAL_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
 # Of the firings that came due: two to judge by, and what is not over yet.
 _MAX_LATEST = 4
 ScheduleSettings = Mapping[str, Any]
@@ -40,7 +40,7 @@ def to_prefect(settings: ScheduleSettings) -> Schedule:
     interval = settings.get("interval")
     if interval is None:
         return Cron(settings["cron"], timezone=settings.get("timezone") or "UTC")
-    return Interval(interval, anchor_date=_ANCHOR)
+    return Interval(interval, anchor_date=INTERVAL_ANCHOR)
 
 
 def firing_times(
@@ -62,7 +62,10 @@ def firing_times(
         zone = settings.get("timezone") or "UTC"
         schedule = schedules.CronSchedule(cron=settings["cron"], timezone=zone)
     else:
-        every = {"interval": timedelta(seconds=interval), "anchor_date": _ANCHOR}
+        every = {
+            "interval": timedelta(seconds=interval),
+            "anchor_date": INTERVAL_ANCHOR,
+        }
         schedule = schedules.IntervalSchedule.model_validate(every)
     more = None if count is None else count + 1
     dates: Any = schedule.get_dates(n=more, start=after, end=until)
