@@ -61,7 +61,7 @@ def check_runs(project: Project) -> Iterator[Finding]:
     words = f"recorded as running, but ended: {shorten_list([r.id for r in dead])}"
     fix = "`curvote doctor --fix` records that they ended; so does the next run"
     if dead or records.run_ids(project, last=1):
-        live = f"{len(runs_in_state(project, 'running'))} running"
+        live = f"{len(runs_in_state(project, 'running'))} running, none lost"
         yield Finding.of("stale runs", words if dead else "", fix, live, "warning")
 
 
@@ -94,7 +94,7 @@ def check_locks(project: Project) -> Iterator[Finding]:
     words = f"still held though no run goes on: {shorten_list(locked)}" if odd else ""
     fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
     if paths:
-        yield Finding.of("locks", words, fix, f"{len(locked)} held", "warning")
+        yield Finding.of("locks", words, fix, f"{len(locked)} in use", "warning")
 
 
 def check_artifacts(project: Project) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def check_object_store(project: Project) -> Iterator[Finding]:
 
 
 RESTORE_REMEDY = (
-    "`curvote ledger restore FILE` with the newest backup; nothing is released before"
+    "`curvote ledger restore FILE` with the newest backup; till then no release is made"
 )
 
 
@@ -165,7 +165,7 @@ def check_reservations(project: Project) -> Iterator[Finding]:
     problem = f"not settled: {words}" if unsettled else ""
     fix = "run its pipeline again: that settles what was begun"
     yield Finding.of(
-        "reservations", problem, fix, f"{len(waiting)} under way", "warning"
+        "reservations", problem, fix, f"{len(waiting)} not confirmed yet", "warning"
     )
 
 
@@ -189,15 +189,15 @@ def check_witnesses(project: Project) -> Iterator[Finding]:
             problem = "its folder cannot be written"
         if problem:
             words = f"{path}: {problem}"
-            fix = "mount it, or allow writing to it: nothing is released without it"
+            fix = "mount its disk, allow writing to it: till then no release is made"
             yield Finding("witness", "failed", words, fix)
         else:
-            yield Finding("witness", "ok", f"{path} can be appended to")
+            yield Finding("witness", "ok", f"{path} can be written")
             if torn := Journal(path).count_unreadable():
                 words = f"{path}: lines cannot be read: {torn}"
                 fix = (
-                    "nothing, if a process was killed while it wrote: the next told the"
-                    " same again. Else somebody has altered it: ask who may write to it"
+                    "none if a process was killed while it wrote it: the next wrote it again."
+                    " Else somebody has altered it: ask who may write to it"
                 )
                 yield Finding("witness", "warning", words, fix)
 
@@ -230,7 +230,7 @@ def check_intake(project: Project) -> Iterator[Finding]:
 
 
 _INTAKE_REMEDY = (
-    "put the intake's latest backup in its place: it knows who has answered"
+    "put the intake's latest backup in its place: only that knows who has answered"
 )
 
 
@@ -250,7 +250,7 @@ def repair_project(project: Project) -> list[str]:
             " --fix`. Nothing was changed."
         )
     dead = runs_in_state(project, "killed")
-    done = [f"run {record.id}: noted that it was killed" for record in dead]
+    done = [f"run {record.id}: recorded that it was killed" for record in dead]
     records.record_killed(project, environment.is_alive)
     done += _repair_databases(project)
     # A run sees altered artifacts that somebody wrote to; one that a disk changed keeps

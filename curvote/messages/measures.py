@@ -20,9 +20,9 @@ NONE_PASSED: Final = Metric(
 )
 AGREEMENT: Final = Metric(
     "agreement",
-    "agreement with what is clean",
+    "agreement with the answer without noise",
     better="higher",
-    sentence="agrees with what is clean in {value} of cases",
+    sentence="gives the answer without noise in {value} of cases",
     words="How often noise changes nothing: a label, or a classifier's answer",
 )
 RECALL: Final = Metric(

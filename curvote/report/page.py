@@ -169,7 +169,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
     if named := [text for label, _ in named_settings if (text := setting_name(label))]:
         notes.append(
             f"{len(named)} settings: {'; '.join(named)}."
-            " Constants and data are of the first."
+            " Constants and data shown are those of the first."
         )
     notes += run_settings.describe_choices(record.config)
     notes += results.run_notes(project, record)

@@ -85,14 +85,14 @@ def check_health(
 def _health_findings(project: Project, max_age: timedelta | None) -> Iterator[Finding]:
     beat = last_heartbeat(project)
     if beat is None or not beat.is_alive:
-        problem = "it does not run" if beat is None else "it has gone, or hangs"
+        problem = "it is not running" if beat is None else "it ended, or hangs"
         yield Finding("serve", "failed", problem, "start `curvote serve`")
         return
     yield Finding("serve", "ok", f"runs since {beat.started}, at {beat.url}")
     way = f"see {project.state / 'prefect'}/*.log, or `curvote doctor`"
     yield Finding.of("schedules", beat.trouble, way, ", ".join(beat.next))
     for name, why in beat.faulty.items():
-        yield Finding(name, "failed", why, f"`curvote plan {name}` says all")
+        yield Finding(name, "failed", why, f"`curvote plan {name}` says what is wrong")
     for name in beat.next.keys() - beat.faulty.keys():
         success, now = last_success_time(project, name), datetime.now(UTC)
         age = now - (success or datetime.fromisoformat(beat.started))

@@ -154,7 +154,7 @@ class Supervisor:
             return "no pipeline has a schedule"
         fresh = time.monotonic() - self._reported < _FRESH_SECONDS
         if not (self._registered and fresh):
-            return "the runner of schedules is not up"
+            return "the process that starts scheduled runs is not up"
         return ""
 
     # ------------------------------------------------------------------ children
@@ -279,7 +279,9 @@ class Supervisor:
         jump, self._offset = offset - self._offset, offset
         if abs(jump) > _CLOCK_JUMP:
             words = f"the clock has moved by {jump:+.0f} s"
-            self.announcer.announce(f"{words}; schedules are taken up anew", "warning")
+            self.announcer.announce(
+                f"{words}; schedules go on by the new time", "warning"
+            )
             self._due.clear()
             self._renew()
 

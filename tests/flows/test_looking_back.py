@@ -95,7 +95,9 @@ def test_an_earlier_run_has_a_page_of_its_own(run: Run, place: Project) -> None:
     earlier = Path(run("report", "tiny", "--run", runs[1]).strip())
     assert latest == place.reports / "tiny" / "report.html"
     assert earlier == place.reports / "tiny" / runs[1] / "report.html"
-    assert "overridden <b>aggregate.cutoff=0.6, seed=8</b>" in latest.read_text()
+    assert (
+        "changed for this run <b>aggregate.cutoff=0.6, seed=8</b>" in latest.read_text()
+    )
     assert "overridden" not in earlier.read_text()
     found = json.loads(run("diff", runs[1], runs[0], "--json"))
     assert found["figures"] == [str(earlier), str(latest)]

@@ -59,7 +59,7 @@ def test_a_dead_runner_is_started_again(watched: Watched) -> None:
     assert "runner.log" in line
     watched.tick()
     assert watched.it.runner.starts == 2
-    assert watched.it.trouble == "the runner of schedules is not up"
+    assert watched.it.trouble == "the process that starts scheduled runs is not up"
 
 
 @pytest.mark.parametrize("who", ["server", "runner"])
@@ -123,7 +123,7 @@ def test_a_clock_that_is_set_renews_the_runner(watched: Watched, jump: float) ->
     watched.tick(jump)
     assert watched.orders[-1] == {"renew": True}
     assert watched.said == [
-        f"the clock has moved by {jump:+.0f} s; schedules are taken up anew"
+        f"the clock has moved by {jump:+.0f} s; schedules go on by the new time"
     ]
     watched.tick()
     assert len(watched.said) == 1

@@ -139,7 +139,7 @@ WORST: Final = measure.Metric(
 )
 BOUND: Final = measure.Metric(
     "bound",
-    "box bound on agreement",
+    "lower bound on agreement",
     better="higher",
     figure=False,
     words="Chance that the noise stays in a box in which the answer never changes",
@@ -198,7 +198,7 @@ WITHOUT: Final = _floor(
 )
 CLEAN: Final = measure.Method(
     "clean answers",
-    "clean answers",
+    "answers without noise",
     "The model on records without noise: no privacy.",
     measure.Look("#9aa3ad", "", "-", width=1.2, above=2),
     rank=993,
