@@ -196,7 +196,7 @@ def check_witnesses(project: Project) -> Iterator[Finding]:
             if torn := Journal(path).count_unreadable():
                 words = f"{path}: lines cannot be read: {torn}"
                 fix = (
-                    "none if a process was killed while writing: the next wrote it again."
+                    "none if a process was killed while writing: the next did it again."
                     " Else somebody has altered it: ask who may write to it"
                 )
                 yield Finding("witness", "warning", words, fix)
