@@ -142,7 +142,7 @@ def test_the_command_exits_1_and_imports_no_prefect(project: Project) -> None:
         (["health", "--max-age=h"], "90m"),
         (["health", "--max-age=-3h"], "90m"),
         (["health", "--max-age", "0m"], "90m"),
-        (["status", "--watch", "--json"], "one document"),
+        (["status", "--watch", "--json"], "prints once"),
     ],
 )
 def test_a_wrong_question_is_refused(

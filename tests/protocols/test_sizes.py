@@ -206,7 +206,7 @@ def test_production_states_its_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"project": OPEN | {"basis": "identity"}}, "no size"),
+        ({"project": OPEN | {"basis": "identity"}}, "leave size"),
         ({"project": OPEN | {"basis": "fuorier"}}, "Did you mean 'fourier'"),
         ({"project": OPEN | {"size": "atuo"}}, "'auto'"),
         ({"project": OPEN | {"size": 2.5}}, "whole number"),

@@ -155,9 +155,9 @@ def test_production_has_no_companion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"clients": GIVEN["clients"] | {"public": 0}}, "clients.public is 0"),
+        ({"clients": GIVEN["clients"] | {"public": 0}}, "there are no volunteers"),
         ({"protocol": "direct", "direct": {"arm": "two"}}, "name one of these"),
-        ({"liars": 0.1}, "nobody measured a join"),
+        ({"liars": 0.1}, "never measured"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(
