@@ -56,8 +56,9 @@ def helps(command: Any, name: str) -> Iterator[tuple[str, str]]:
 def test_no_line_holds_a_word_that_the_glossary_lacks() -> None:
     """Refusals, templates, helps and recorded lines; a word with an entry is a term."""
     printed = [*helps(typer.main.get_command(app), "curvote")]
-    recorded = ROOT / "tests" / "pins" / "recorded" / "commands.json"
-    printed += [(c, text_of(d)) for c, d in json.loads(recorded.read_text()).items()]
+    for file in ("tests/pins/recorded/commands.json", "docs/pipelines.schema.json"):
+        document = json.loads((ROOT / file).read_text("utf-8"))
+        printed += [(f"{file} {key}", text_of(own)) for key, own in document.items()]
     for path in (
         p for part in ("curvote", "flows") for p in (ROOT / part).rglob("*.*")
     ):

@@ -44,7 +44,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         list[str], typer.Option(help="Bounds of a feature: age=0:100.")
     ] = [],  # noqa: B006 - typer copies the default
     epsilon: Annotated[
-        list[float], typer.Option(help="Total of a record; repeat it for more.")
+        list[float], typer.Option(help="Total epsilon of a record; repeatable.")
     ] = [1, 2, 4, 8],  # noqa: B006 - typer copies the default
     target: Annotated[
         float | None, typer.Option(help="Agreement to reach, such as 0.8.")
@@ -63,7 +63,8 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         str | None, typer.Option(help="Value of the label that is the second class.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Print each value of this column by itself.")
+        str | None,
+        typer.Option(help="Also print figures for each value of this column."),
     ] = None,
     public: Annotated[
         Path | None, typer.Option(help="Public records, to read noise better.")
@@ -72,9 +73,12 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         Path | None,
         typer.Option(help="Training data, for models without or with noised features."),
     ] = None,
-    mechanism: Annotated[list[str], typer.Option(help="Only this; repeatable.")] = [],  # noqa: B006 - typer copies the default
+    mechanism: Annotated[
+        list[str], typer.Option(help="Try only this mechanism; repeatable.")
+    ] = [],  # noqa: B006 - typer copies the default
     read: Annotated[
-        list[str], typer.Option(help="raw, decode (--public) or retrain (--train).")
+        list[str],
+        typer.Option(help="Only raw, decode (--public) or retrain (--train)."),
     ] = [],  # noqa: B006 - typer copies the default
     features: Annotated[
         str | None, typer.Option(help="Names of the model's columns, if it has none.")
@@ -84,7 +88,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence of intervals.")] = 0.95,
     draws: Annotated[
-        int, typer.Option(help="Draws a record, where nothing exact is known.")
+        int, typer.Option(help="Random draws a record, where no exact figure is known.")
     ] = 2000,
     delta: Annotated[float, typer.Option(help="Delta, for mechanism gaussian.")] = 0.0,
     client_side: Annotated[
@@ -94,7 +98,8 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         bool, typer.Option("--as-published", help="Add the published figure.")
     ] = False,
     trust_pickle: Annotated[
-        str | None, typer.Option(help="Load this pickle, MODEL: runs its code.")
+        str | None,
+        typer.Option(help="Load MODEL though a pickle: name it again. Runs its code."),
     ] = None,
     cell: Annotated[
         list[str], typer.Option(help="Which of several models: epsilon=2.")

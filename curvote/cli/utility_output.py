@@ -111,9 +111,10 @@ def print_analysis(analysis: Analysis) -> None:
     if analysis.profile.why and weakest != "exact":
         typer.echo(f"figures are {weakest}, not exact: {analysis.profile.why}")
     typer.echo(
-        "agreement: how often the answer is the one without noise, right or wrong. The"
-        " figures are about many people: nobody should choose epsilon, or whether to"
-        " take part, by the figure of their own record."
+        "agreement: how often the answer is the one without noise, right or wrong;"
+        " worst: that of the record that fares worst; bound: a share that is certain;"
+        " evidence: whether figures are exact, or drawn. They are about many people:"
+        " nobody should choose epsilon, or whether to take part, by their own record."
     )
 
 
