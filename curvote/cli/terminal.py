@@ -47,7 +47,7 @@ EngineName = Annotated[
 ]
 MetricsPort = Annotated[
     int | None,
-    typer.Option(min=1, max=65_535, help="Port that shows Prometheus the state."),
+    typer.Option(min=1, max=65_535, help="Port where Prometheus finds figures."),
 ]
 
 

@@ -32,7 +32,7 @@ def audit(
         typer.Option("--pipeline", help="Try what this pipeline's clients send."),
     ] = None,
     epsilon: Annotated[
-        list[float] | None, typer.Option("--epsilon", help="Try mechanisms at it.")
+        list[float] | None, typer.Option("--epsilon", help="Try them at this epsilon.")
     ] = None,
     samples: Annotated[
         int, typer.Option(min=1000, help="Random draws for each input.")

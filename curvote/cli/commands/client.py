@@ -394,7 +394,7 @@ def init(
 def form(
     file: Annotated[Path | None, typer.Argument(help="Form to settle (YAML).")] = None,
     table: Annotated[
-        Path | None, typer.Option("--table", help="Draft a form for it.")
+        Path | None, typer.Option("--table", help="Draft a form for this table.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="File for the draft.")] = Path(
         "form.yaml"

@@ -210,7 +210,7 @@ class _RaiseCap(terminal.RespelledCommand):
 
 @app.command("raise-cap", cls=_RaiseCap)
 def raise_cap(
-    population: Annotated[str, typer.Argument(help="Whose: see `ledger show`.")],
+    population: Annotated[str, typer.Argument(help="A group: see `ledger show`.")],
     *,
     cap: Annotated[float, typer.Option(help="The new cap: the most epsilon.")],
     cap_delta: Annotated[

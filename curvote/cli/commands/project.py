@@ -29,10 +29,10 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder of the new project.")] = Path(),
     table: Annotated[
         Path | None,
-        typer.Option("--table", help="Your CSV or Parquet: a row a record."),
+        typer.Option("--table", help="Your CSV or Parquet: a row for each record."),
     ] = None,
     curves: Annotated[
-        Path | None, typer.Option("--curves", help="The same: a row a measurement.")
+        Path | None, typer.Option("--curves", help="Or: a row for each measurement.")
     ] = None,
 ) -> None:
     """Begin a project: write a pipelines.yaml, with the columns of your file.
@@ -179,8 +179,8 @@ def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
 
 
 def gc(
-    dry_run: Annotated[bool, typer.Option(help="Delete nothing: say what.")] = False,
-    keep: Annotated[int, typer.Option(min=1, help="Runs of a pipeline kept.")] = 1,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
+    keep: Annotated[int, typer.Option(min=1, help="Runs to keep per pipeline.")] = 1,
     older: Annotated[
         str | None, typer.Option(help="Also delete what is older: 36h, 90d, 12w.")
     ] = None,
@@ -210,7 +210,7 @@ _REFRESH_SECONDS = 2.0
 
 
 def status(
-    verify: Annotated[bool, typer.Option(help="Also read every file.")] = False,
+    verify: Annotated[bool, typer.Option(help="Also check every file.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Refresh until Ctrl-C.")
     ] = False,

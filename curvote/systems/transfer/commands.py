@@ -32,7 +32,7 @@ Servers = Annotated[
 ]
 Size = Annotated[int, typer.Option("--features", "--d", help="Numbers of a record.")]
 Beta = Annotated[
-    float, typer.Option(help="Servers: how smooth chances of a class are, to 1.")
+    float, typer.Option(help="Servers: how smoothly chances change, 0 to 1.")
 ]
 Delta = Annotated[
     float | None, typer.Option(help="Servers: delta of each release (default n^-2).")
