@@ -188,7 +188,7 @@ def test_each_feature_has_a_histogram_against_its_bounds() -> None:
     given["curve"][:6, 1] = 11
     figure = card.card_figure(make(vectors(), given), given)
     titles = [ax.get_title() for ax in figure.axes]
-    assert titles == ["F0", "F1: 10.0 % outside", "F2"]
+    assert titles == ["F0", "F1: 10.0 % beyond", "F2"]
     for ax in figure.axes:
         assert [line.get_xdata()[0] for line in ax.lines] == [0, 10]  # type: ignore[index]
 

@@ -118,7 +118,7 @@ def test_each_command_works_as_it_stands(title, project, say, tmp_path, monkeypa
     assert "places marked TO_STATE" in said
     (stated,) = blocks("yaml", told)
     fill_in(tmp_path / project / "pipelines.yaml", stated)
-    assert " can run: " in say(check)
+    assert " can run; type: " in say(check)
     monkeypatch.setattr("curvote.cli.run._run_flow", run_plainly)
     printed = say(go) if project == "curves" else run(go, tmp_path)
     assert "misclassification in %" in printed

@@ -284,7 +284,7 @@ SOUND = {
 CELLS: list[tuple[str, dict[str, str], str]] = [
     ("churn", {"Balance": ""}, "Balance, not a number: 1 (line 3 '')"),
     ("churn", {"Balance": "none"}, "Balance, not a number: 1 (line 3 'none')"),
-    ("churn", {"Balance": "-5"}, "Balance, impossible (outside 0 to 1e+09): 1 (line 3"),
+    ("churn", {"Balance": "-5"}, "Balance, impossible (not within 0 to 1e+09): 1 (line 3"),
     ("churn", {"NumOfProducts": "1.5"}, "NumOfProducts, not a whole number: 1 (line 3"),
     (
         "churn",
@@ -294,9 +294,9 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     ("churn", {"Exited": "yes"}, "Exited, not one of 0, 1: 1 (line 3 'yes')"),
     ("churn", {"Exited": "1"}, "wrong counts: 0 1 instead of 2, 1 2 instead of 1"),
     ("churn", {"RowNumber": "3"}, "it is '3' instead of 2 on line 3. A row was added,"),
-    ("stroke", {"bmi": "2000.2"}, "bmi, impossible (outside 5 to 260): 1 (line 3"),
+    ("stroke", {"bmi": "2000.2"}, "bmi, impossible (not within 5 to 260): 1 (line 3"),
     ("stroke", {"bmi": "high"}, "bmi, not a number: 1 (line 3 'high')"),
-    ("stroke", {"age": "-1"}, "age, impossible (outside 0 to 125): 1 (line 3 '-1')"),
+    ("stroke", {"age": "-1"}, "age, impossible (not within 0 to 125): 1 (line 3 '-1')"),
     ("stroke", {"gender": "male"}, "gender, not one of Female, Male, Other"),
     ("stroke", {"smoking_status": ""}, "only bmi has gaps; here smoking_status 1"),
     ("stroke", {"avg_glucose_level": "N/A", "age": ""}, "age 1, avg_glucose_level 1"),
@@ -307,11 +307,11 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     ("stroke", {"id": "x"}, "the first on line 3: 'x'"),
     ("employee", {"Education": "PhD"}, "Education, not one of Bachelors, Masters, PHD"),
     ("employee", {"City": "1"}, "City, not one of Bangalore, New Delhi, Pune: 1"),
-    ("employee", {"PaymentTier": "4"}, "PaymentTier, impossible (outside 1 to 3): 1"),
+    ("employee", {"PaymentTier": "4"}, "PaymentTier, impossible (not within 1 to 3): 1"),
     (
         "employee",
         {"Age": "2.5"},
-        "Age, impossible (outside 10 to 125): 1 (line 3 '2",
+        "Age, impossible (not within 10 to 125): 1 (line 3 '2",
     ),
     ("employee", {"Age": "2.5"}, "Age, not a whole number: 1 (line 3 '2.5')"),
     (
@@ -326,7 +326,7 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     ),
     ("diabetes", {"Glucose": "high"}, "Glucose, not a number: 1 (line 3 'high')"),
     ("diabetes", {"Pregnancies": "1.5"}, "Pregnancies, not a whole number: 1 (line 3"),
-    ("diabetes", {"Age": "-1"}, "Age, impossible (outside 0 to 125): 1 (line 3 '-1')"),
+    ("diabetes", {"Age": "-1"}, "Age, impossible (not within 0 to 125): 1 (line 3 '-1')"),
     ("diabetes", {"Outcome": "2"}, "Outcome, not one of 0, 1: 1 (line 3 '2')"),
 ]
 MERGED = "lines carry marks of a merge or a patch"

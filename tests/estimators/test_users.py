@@ -325,7 +325,7 @@ def test_what_is_saved_knows_nothing_of_the_shares(kind: Any) -> None:
     assert far.task_.digest() == other.task_.digest()
     assert repr(far) == repr(near)
     refused = kind(epsilon=1)
-    with pytest.raises(UserWarning, match="outside"):
+    with pytest.raises(UserWarning, match="beyond"):
         refused.fit(X, y)
     assert not hasattr(refused, "spent_")
 

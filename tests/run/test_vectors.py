@@ -87,7 +87,7 @@ def test_the_report_shows_no_record_of_anybody(vectors: Project) -> None:
     assert "NOT PRIVATE" not in page
     assert "the features: age, dose" in page
     assert "No records are shown." in page
-    assert "outside" in page
+    assert "beyond" in page
 
 
 def test_curves_have_no_public_centre(project: Project) -> None:
@@ -132,7 +132,7 @@ def test_public_constants_put_the_farther_bound_three_scales_away(
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        ({"basis": "identity", "size": 3}, "no size"),
+        ({"basis": "identity", "size": 3}, "leave size"),
         ({"basis": "bspline"}, "is missing"),
         ({"basis": "identity", "bounds": "public"}, "belong to rescale: min_max"),
     ],

@@ -222,7 +222,7 @@ def test_production_is_logged_as_real_without_a_score(ran: Ran) -> None:
     assert not any("misclassification" in name for name in child.data.metrics)
     text = (ran.project.reports / "real" / "report.html").read_text()
     assert "This is a real release." in text
-    assert "What the ledger says" in text
+    assert "What the ledger counts" in text
 
 
 def test_without_envelopes_a_run_is_blocked_and_publishes(ran: Ran) -> None:
