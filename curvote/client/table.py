@@ -351,17 +351,55 @@ MISSING_MARKS = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan",
 
 @dataclass(frozen=True, eq=False)
 class OwnerRecord:
-    """An owner's record: ``values`` (T,), NaN where missing, and its label."""
+    """An owner's record and its label.
+
+    Its ``values`` (C T,) are on the task's grid, channel by channel, or (m, C) at
+    ``times`` (m,) of their own; NaN where one is missing.
+    """
 
     values: Array
     label: int
+    times: Array | None = None
 
 
 def read_record(path: Path, label: str, task: Task) -> OwnerRecord:
-    """Return the owner's record for ``task``; UserError if it is malformed."""
+    """Return the owner's record for ``task``; UserError if it is malformed.
+
+    If the task smooths curves, a table is taken as well: below a header a first column
+    of times, in the unit of the grid, and one of measurements for each channel.
+    """
     validate.one_of(task.classes, label=label)
-    points = task.encoding.projection.matrix.shape[1]
-    return OwnerRecord(read_values(path, points), task.classes.index(label))
+    place, onto = task.classes.index(label), task.encoding.projection
+    points = onto.matrix.shape[1]
+    header, rows = _read_rows(path)
+    on_grid = len(header) < 2 or (len(rows), len(header)) == (1, points)
+    if on_grid or not task.encoding.smooth:
+        return OwnerRecord(_values_of_line(path, rows, points), place)
+    times, values = _measurements(path, header, rows, onto.channels)
+    return OwnerRecord(values, place, times)
+
+
+def _measurements(
+    path: Path, header: list[str], rows: list[list[Any]], channels: Sequence[str]
+) -> tuple[Array, Array]:
+    """Return the times (m,) and the values (m, C) of a table."""
+    _, *names = (str(name).strip() for name in header)
+    wanted = [*channels] or names[:1]
+    if sorted(names) != sorted(wanted):
+        measured = format_names(channels) if channels else "measurements alone"
+        raise UserError(
+            f"{path} has the columns {format_names(header)}; the task asks for a first"
+            f" column of times and behind it {measured}, a column each."
+        )
+    cells = [[_parse_cell(cell) for cell in row] for row in rows if row]
+    for number, row in enumerate(cells, 1):
+        if None in row:
+            raise UserError(
+                f"{path}: row {number} below the header holds what is no number, and"
+                " does not say that it is missing (an empty place or NaN)."
+            )
+    table = np.array(cells, dtype=np.float64).reshape(-1, len(header))
+    return table[:, 0], table[:, [1 + names.index(name) for name in wanted]]
 
 
 def read_values(path: Path, points: int) -> Array:
@@ -371,7 +409,12 @@ def read_values(path: Path, points: int) -> Array:
     is a number, however large, or says that it is missing. Anything else is a UserError
     about the file's form; it says no value, and depends on none.
     """
-    suffix, rows = path.suffix.lower(), list[list[Any]]()
+    return _values_of_line(path, _read_rows(path)[1], points)
+
+
+def _read_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """Return a file's header of words, empty if it has none, and its other rows."""
+    suffix, rows, header = path.suffix.lower(), list[list[Any]](), list[str]()
     if suffix not in {".csv", ".parquet"}:
         raise UserError(f"{path} must end in one of .csv, .parquet.")
     try:
@@ -379,17 +422,23 @@ def read_values(path: Path, points: int) -> Array:
             rows += table_file.strict_rows(path)
             if not rows or len({len(row) for row in rows if row}) > 1:
                 raise ValueError("no rows, or rows of different lengths")
-            header = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
-            rows = rows[1:] if header and len(rows) > 1 else rows
+            words = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
+            if words and len(rows) > 1:
+                header, *rows = rows
         else:
             import pandas as pd
 
-            rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
+            frame = pd.read_parquet(path)
+            header, rows = [*map(str, frame)], frame.to_numpy(dtype=object).tolist()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # noqa: BLE001 - a reader's errors are of any kind
         kind = type(error).__name__
         raise UserError(f"{path} is no such table: {kind} while reading it.") from None
+    return header, rows
+
+
+def _values_of_line(path: Path, rows: list[list[Any]], points: int) -> Array:
     if max((len(row) for row in rows), default=0) > 1:
         rows = [row for row in rows if row]
     else:

@@ -130,6 +130,7 @@ def _broadcast_constant(d: int, /, **named: ArrayLike) -> Array:
     return np.broadcast_to(array, (d,))
 
 
+SMOOTH = "smooth"
 FEATURE_MAPS = ("rescaled", "coefficients", "inner_products")
 
 
@@ -209,13 +210,16 @@ class Encoding:
     ``feature_map`` is ``"rescaled"`` (a classifier judges z, the numbers that were
     reported), ``"coefficients"`` (it judges the raw coefficients, as MRMA section 6) or
     ``"inner_products"``, those of the raw curve with each basis function: what MRMA's
-    Method I (section 5.2) judges although it was trained on coefficients.
+    Method I (section 5.2) judges although it was trained on coefficients. ``smooth``
+    says that a client smooths a curve at times of its own, or with missing points, onto
+    the grid (`curvote.curves.smoothing`).
     """
 
     projection: Projection
     rescale: str = "tanh"
     constants: Mapping[str, Array] = field(default_factory=dict)
     feature_map: str = "rescaled"
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         validate.one_of(FEATURE_MAPS, judge=self.feature_map)
@@ -256,6 +260,8 @@ class Encoding:
             more["derivative"] = projection.derivative
         if projection.channels:
             more["channels"] = list(projection.channels)
+        if self.smooth:
+            more["irregular"] = SMOOTH
         return more | {
             "basis": projection.name,
             "size": projection.size,
@@ -282,7 +288,8 @@ class Encoding:
             name: np.asarray(value, dtype=np.float64)
             for name, value in facts["constants"].items()
         }
-        return cls(projection, facts["rescale"], constants, facts["judge"])
+        smooth = facts.get("irregular") == SMOOTH
+        return cls(projection, facts["rescale"], constants, facts["judge"], smooth)
 
 
 def classifier_features(

@@ -7,6 +7,7 @@ from typing import Any
 from curvote.base.classes import Classes
 from curvote.base.registry import is_place
 from curvote.base.validate import FloatArray
+from curvote.curves.basis import coefficient_count
 from curvote.data.registry import DATASETS
 
 
@@ -27,6 +28,22 @@ def own_settings(source: Mapping[str, Any]) -> Mapping[str, Any]:
         return source
     fields = find_dataset(source["name"]).Parameters.model_fields
     return {**source, "name": fields["name"].default}
+
+
+def channel_count(source: Mapping[str, Any]) -> int:
+    """Return how many channels a curve of a source has."""
+    return len(getattr(resolve_source(source)[1], "channels", ())) or 1
+
+
+def record_numbers(pipeline: Any) -> int | None:
+    """Return how many numbers a record becomes; None where only the source knows."""
+    project = pipeline.project
+    if project.size is None:
+        dataset, parameters = resolve_source(pipeline.source)
+        width: int | None = dataset.width(parameters)
+        return width
+    named = project.basis, project.size, project.derivative
+    return channel_count(pipeline.source) * coefficient_count(*named)
 
 
 def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:

@@ -4,7 +4,10 @@ Whether a client answers, and in which words, must not depend on its record. So 
 a record holds becomes an input, by rules that everybody knows:
 
 - a value beyond 1e12 in size, infinite ones included, stands for that bound;
-- a record with a missing value (NaN) stands for the public centre of its rescaling;
+- where the task says so, a curve at times of its own or with missing values (NaN) is
+  smoothed onto the grid; measurements beyond its ends are of no use;
+- any other record with a missing value, and a curve of which a channel has no value,
+  stands for the public centre of its rescaling;
 - a record on which anything fails, for whatever reason, stands for that centre and the
   first class.
 
@@ -27,6 +30,7 @@ from curvote.chain.stage import Columns
 from curvote.client.table import OwnerRecord
 from curvote.curves import basis
 from curvote.curves.encoding import Encoding, rescale
+from curvote.curves.smoothing import smooth, smooth_missing
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.message import Array, ClientData, message_of, payload_at
 from curvote.wire import strict_json
@@ -77,12 +81,26 @@ def _try_draw(
 def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientData:
     """Return a client's record as inputs within the range of a task."""
     encoding = task.encoding
-    finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
-    missing = np.isnan(record.values).any()
-    own_coefficients = encoding.projection.apply(curve)
+    ends = -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE
+    values = np.clip(record.values, *ends)
+    if encoding.smooth:
+        values = np.clip(_smoothed(encoding.projection, record.times, values), *ends)
+    missing = np.isnan(values).any()
+    own_coefficients = encoding.projection.apply(np.nan_to_num(values)[None])
     coefficients = np.where(missing, public_centre(encoding), own_coefficients)
     return _client_data(encoding, coefficients, record.label, about)
+
+
+def _smoothed(onto: basis.Projection, times: Array | None, values: Array) -> Array:
+    """Return a record's values (C T,) on the grid, NaN where a channel has none."""
+    grid = np.asarray(onto.grid)
+    if times is None:
+        return smooth_missing(grid, values)
+    channels = []
+    for own in values.T:
+        at, measured = times[~np.isnan(own)], own[~np.isnan(own)]
+        channels.append(smooth(grid, np.array([0, len(at)]), at, measured)[0])
+    return np.concatenate(channels)
 
 
 def stand_in_inputs(task: Task, about: int | None) -> ClientData:
@@ -212,6 +230,9 @@ def _check_task(task: AnyTask) -> None:
 def _check_encoding(task: Task) -> None:
     encoding = task.encoding
     basis.check_projection(encoding.projection)
+    if encoding.smooth and encoding.projection.grid is None:
+        name = encoding.projection.name
+        raise UserError(f"irregular: smooth needs curves on a grid; {name} has none.")
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
         width = encoding.constants["upper"] - encoding.constants["lower"]

@@ -26,7 +26,7 @@ from curvote.chain.system import Part
 from curvote.client.report import Reporter
 from curvote.curves.basis import check_size
 from curvote.curves.direction import MEAN_SQUARE
-from curvote.data.lookup import resolve_source
+from curvote.data.lookup import channel_count, resolve_source
 from curvote.messages.arms import MAX_WIDTH
 from curvote.messages.measures import VOLUNTEERS
 
@@ -82,15 +82,18 @@ def nearest_size(
 class ReportWorth:
     """Value of N epsilon^2 as a size leaves it, for ``n`` reports.
 
-    Without ``epsilon`` they give their records as they are.
+    Without ``epsilon`` they give their records as they are. ``channels`` of one size
+    share what the rule asks for.
     """
 
     pipeline: PipelineSettings
     n: int
     epsilon: float | None
+    channels: int = 1
 
     def worth(self, size: int) -> float:
         """Return N epsilon^2, or that of the reports of `direct` that are as noisy."""
+        size *= self.channels
         if self.epsilon is None:
             return self.n * _DIRECT_NOISE * (size + 1)
         privatize = getattr(self.pipeline, "privatize", None)
@@ -111,7 +114,7 @@ class ReportWorth:
 
     def wanted_size(self, size: int) -> float:
         """Return the size that the rule asks for, seen from a size."""
-        return _size_rule(self.worth(size))
+        return _size_rule(self.worth(size)) / self.channels
 
 
 def resolve_sizes(pipeline: PipelineSettings) -> list[Part]:
@@ -139,10 +142,10 @@ def _resolve_size(
             "the rule counts who trains or votes, which nobody does; state a size."
         )
         raise UserError(message, where=_SETTING_PATH)
-    worth = ReportWorth(pipeline, n, epsilon)
+    worth = ReportWorth(pipeline, n, epsilon, channel_count(pipeline.source))
     dataset, parameters = resolve_source(pipeline.source)
     width = dataset.width(parameters)
-    points = None if width is None else int(width)
+    points = None if width is None else int(width) // worth.channels
     size = nearest_size(worth.wanted_size, project.basis, project.order, points)
     update = {"project": project.model_copy(update={"size": size})}
     update |= {name: [value] for name, value in pairs.items()}

@@ -20,6 +20,7 @@ from curvote.base.errors import UserError
 from curvote.chain import lookup, measure, registry, system
 from curvote.chain.axis import EPSILON, Axis, Cell
 from curvote.chain.lookup import all_systems, find_system
+from curvote.data.lookup import record_numbers
 from curvote.messages.amplification import ShuffledGuarantee, crowd_size
 from curvote.messages.message import message_of
 from curvote.pipeline.config import settings as run_settings
@@ -255,7 +256,8 @@ def _load_releases(
     for settings in all_settings:
         values = settings.model_dump(mode="json")
         # Parts may differ in it; what a source decides, they share.
-        dimension = run_settings.dotted_value(values, "project.size") or d
+        stated = run_settings.dotted_value(values, "project.size")
+        dimension = (stated and record_numbers(settings)) or d
         messages = find_system(settings.protocol).describe_messages(values, dimension)
         for release in messages:
             who = f"{settings.called}: {release.who}" if several else release.who

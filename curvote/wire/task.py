@@ -145,6 +145,7 @@ class EncodingForm(StrictForm):
     judge: Word
     derivative: Annotated[int, pydantic.Field(ge=0, le=MAX_DERIVATIVE)] = 0
     channels: list[Word] = pydantic.Field(default=[], max_length=MOST_CHANNELS)
+    irregular: Literal["smooth"] | None = None
 
     @pydantic.model_validator(mode="after")
     def _check_shapes(self) -> EncodingForm:

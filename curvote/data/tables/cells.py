@@ -4,7 +4,7 @@ Nothing is guessed: a cell that says nothing usable becomes NaN or -1, and the c
 reports it. Arrays are of m rows unless stated otherwise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Marks = NDArray[np.uint32]
 
+MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 MICROSECONDS = 1e6
 VOCABULARY = 12  # so many labels that nobody listed are shown
 # What a message adds about ids that came twice.
@@ -148,6 +149,21 @@ def identify(column: Any) -> tuple[Integers, Marks]:
     ids[other] = (words[:, 0] >> np.uint64(1)).astype(np.int64)
     marks[other] = (words[:, 1] >> np.uint64(32)) | np.uint64(1)
     return ids, marks
+
+
+def null_marks(column: Any, marks: Collection[str] = MARKS) -> Any:
+    """Return trimmed texts, null where one of the marks or nothing stands.
+
+    Numbers stay as they are.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not is_text(column):
+        return column
+    text = pc.utf8_trim_whitespace(column)
+    absent = pc.is_in(text, pa.array(marks, pa.string()))
+    return plain_column(pc.if_else(absent, None, text))
 
 
 def trim_ids(column: Any) -> Any:

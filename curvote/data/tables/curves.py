@@ -17,11 +17,13 @@ from pydantic_core import PydanticCustomError
 from curvote.base.errors import UserError
 from curvote.base.table_file import CsvForm, Violations, convert_column
 from curvote.chain.settings import Strict
+from curvote.curves.smoothing import smooth
 from curvote.data import columns
 from curvote.data.columns import ClientColumns, Paths, Points, Text
 from curvote.data.tables import cells
 from curvote.data.tables.card import FileCard, column_cards
 from curvote.data.tables.cells import Floats, Integers
+from curvote.data.tables.remote import Word, distinct_names
 
 
 class Grid(Strict):
@@ -45,45 +47,79 @@ class Gaps(Strict):
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
+Ends = tuple[FiniteFloat, FiniteFloat]
+
+
 class Parameters(columns.Labelled, CsvForm):
     """Settings of ``source:``: file, columns, classes, grid, bounds, gaps.
 
-    ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
-    ``%d.%m.%Y %H:%M``.
+    ``value`` names the column of measurements, or several channels' columns, whose
+    ``bounds`` may differ by name. ``irregular`` says how curves come onto the grid:
+    smoothed, each by its own penalised least squares, or joined by straight lines, as
+    all were in earlier versions. ``dates`` is the form of date-times that are not
+    written as 2026-03-30 08:15, as ``%d.%m.%Y %H:%M``.
     """
 
     name: Literal["curves"] = "curves"
     path: Text
     id: Text
     time: Text
-    value: Text
+    value: Text | Annotated[tuple[Word, ...], distinct_names(1)]
     label: Text
     grid: Grid
     unit: Text
-    bounds: tuple[FiniteFloat, FiniteFloat]
+    bounds: Ends | dict[Text, Ends]
     gaps: Gaps
+    irregular: Literal["smooth", "interpolate"] = "interpolate"
     dates: Text | None = None
 
     @field_validator("label")
     @classmethod
     def _check_columns(cls, label: str, info: ValidationInfo) -> str:
-        columns = [info.data.get(name) for name in ("id", "time", "value")]
-        named = [name for name in (*columns, label) if name is not None]
+        value = info.data.get("value") or ()
+        values = (value,) if isinstance(value, str) else value
+        columns = [info.data.get(name) for name in ("id", "time")]
+        named = [name for name in (*columns, *values, label) if name is not None]
         if len({*named}) < len(named):
             raise ValueError("id, time, value and label must be four different columns")
         return label
 
     @field_validator("bounds")
     @classmethod
-    def _check_bounds(cls, bounds: tuple[float, float]) -> tuple[float, float]:
-        if not bounds[0] < bounds[1]:
+    def _check_bounds(cls, bounds: Any, info: ValidationInfo) -> Any:
+        by_name = bounds if isinstance(bounds, dict) else {"": bounds}
+        if not all(low < high for low, high in by_name.values()):
             raise PydanticCustomError("order", "the first must be below the second")
+        value = info.data.get("value")
+        if bounds is by_name and value is not None and {*bounds} != {*_listed(value)}:
+            words = f"state those of {', '.join(_listed(value))}, and of no other"
+            raise PydanticCustomError("channels", words)
         return bounds
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of measurements, one for each channel."""
+        return _listed(self.value)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of the channels, where there are several."""
+        return self.values if len(self.values) > 1 else ()
+
+    @property
+    def ends(self) -> Floats:
+        """The lower and upper bound of each channel, (2, C)."""
+        by_name = self.bounds if isinstance(self.bounds, dict) else {}
+        return np.array([by_name.get(x, self.bounds) for x in self.values]).T
 
     @property
     def points(self) -> NDArray[np.float64]:
         """Return the grid (T,)."""
         return np.linspace(self.grid.start, self.grid.stop, self.grid.points)
+
+
+def _listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 ROWS = 2**20  # a block, unless one client alone has more
@@ -93,7 +129,8 @@ ROWS = 2**20  # a block, unless one client alone has more
 class LongRows:
     """Consecutive rows of a long file: ids, marks and lengths of runs, cells.
 
-    ``first`` is the number of the first row.
+    ``values`` are (m, C), NaN where one is missing. ``first`` is the number of the
+    first row.
     """
 
     first: int
@@ -159,29 +196,40 @@ class LongReader:
 
     def _read_parts(self) -> Iterator[LongRows]:
         its = self.names
-        names = [its.id, its.time, its.value, its.label]
+        names = [its.id, its.time, *its.values, its.label]
         for begin, block in cells.read_blocks(self.path, names, self.violations):
             self.rows = begin
             yield self._parse_part(*block.values())
             self.rows = begin + len(block[its.id])
 
-    def _parse_part(self, ids: Any, times: Any, values: Any, labels: Any) -> LongRows:
+    def _parse_part(self, ids: Any, times: Any, *values_and_labels: Any) -> LongRows:
+        *values, labels = values_and_labels
         if self.dates is None:
             self.dates = cells.is_date_time(times)
         its, n = self.names, self.rows
         number = partial(cells.parse_numbers, decimal=its.decimal)
         clock = partial(cells.wall_clock, form=its.dates) if self.dates else number
         wanted = "a date-time" if self.dates else "a finite number"
+        missing = its.irregular == "smooth"
         numbers = self._check_finite(its.time, times, clock, wanted)
-        measured = self._check_finite(its.value, values, number, "a finite number")
+        named = zip(its.values, values, strict=True)
+        finite = "a finite number"
+        measured = [self._check_finite(*x, number, finite, missing) for x in named]
         codes = cells.encode_labels(labels, self.label_codes, self.most)
         cells.count_wrong(self.violations, f"{its.label} is empty", codes < 0, n)
-        return LongRows(n + 1, *self._find_runs(ids), numbers, measured, codes)
+        cells_ = numbers, np.column_stack(measured)
+        return LongRows(n + 1, *self._find_runs(ids), *cells_, codes)
 
-    def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
+    def _check_finite(
+        self, name: str, column: Any, read: Any, wanted: str, missing: bool = False
+    ) -> Floats:
+        if missing:
+            column = cells.null_marks(column)
         with convert_column(self.path, name, column):
             numbers: Floats = read(column)
         what, wrong = f"{name} is not {wanted}", ~np.isfinite(numbers)
+        if missing:
+            wrong &= ~(np.isnan(numbers) & np.asarray(column.is_null(nan_is_null=True)))
         cells.count_wrong(self.violations, what, wrong, self.rows, column)
         return numbers
 
@@ -216,7 +264,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """``times`` and ``values`` (m,) of n clients; each client has at least one row."""
+    """``times`` (m,) and ``values`` (m, C) of n clients, each with at least one row."""
 
     starts: Integers
     times: Floats
@@ -264,8 +312,28 @@ class Segments:
         gaps[self.starts[1:] - 1] = 0.0
         return np.maximum.reduceat(gaps, self.starts[:-1])
 
+    def channel(self, place: int) -> Segments:
+        """Return the measurements of a channel; a client may have none."""
+        values = self.values[:, place : place + 1]
+        there = ~np.isnan(values[:, 0])
+        if there.all():
+            return Segments(self.starts, self.times, values)
+        starts = np.append(0, np.cumsum(there))[self.starts]
+        return Segments(starts, self.times[there], values[there])
+
+    def on_grid(self, parameters: Parameters) -> Floats:
+        """Return each client's channels on the grid, one behind the other: (n, C T)."""
+        grid, curves = parameters.points, []
+        for place in range(self.values.shape[1]):
+            own = self.channel(place)
+            if parameters.irregular == "smooth":
+                curves.append(smooth(grid, own.starts, own.times, own.values[:, 0]))
+            else:
+                curves.append(own.interpolate(grid))
+        return np.hstack(curves)
+
     def interpolate(self, grid: Floats) -> Floats:
-        """Return each client's values, joined by straight lines, on ``grid``: (n, T).
+        """Return one channel's values, joined by straight lines, on ``grid``: (n, T).
 
         ``grid`` (T,) increases. Before its first and after its last measurement a
         client's curve stays level. A measurement on a grid point is kept exactly.
@@ -282,8 +350,8 @@ class Segments:
         origin, width = self.times[left_rows], self.times[right] - self.times[left_rows]
         width[left_rows == right] = 1.0  # the ends: both values are the same
         share = np.clip((grid - origin) / width, 0.0, 1.0)
-        low = self.values[left_rows]
-        return np.asarray(low + share * (self.values[right] - low))
+        low = self.values[left_rows, 0]
+        return np.asarray(low + share * (self.values[right, 0] - low))
 
 
 CLIENTS = 65_536
@@ -313,7 +381,7 @@ class LongScan:
         self.reader = LongReader(path, parameters, self.violations)
         self.identifiers = cells.Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
-        self.spans = cells.ColumnSpans(*(np.array([end]) for end in parameters.bounds))
+        self.spans = cells.ColumnSpans(*parameters.ends)
 
     def classes(self) -> tuple[str, ...]:
         """Return the classes, once all rows were read; UserError: violations."""
@@ -324,13 +392,13 @@ class LongScan:
 
     def blocks(self) -> Iterator[LongBlock]:
         """Yield usable clients, none after the first violation."""
-        most = max(1, min(CLIENTS, _VALUES // self.parameters.grid.points))
+        most = max(1, min(CLIENTS, _VALUES // width(self.parameters)))
         for rows in self.reader.blocks():
             for start in range(0, len(rows.ids), most):
                 part = rows.part(start, min(start + most, len(rows.ids)))
                 segments = self._check_rows(part)
                 if not self.violations:
-                    self.spans.add(segments.values[:, np.newaxis])
+                    self.spans.add(segments.values, np.isnan(segments.values))
                     yield self._select_usable(part, segments)
         self.identifiers.check()
         self.classes()
@@ -340,11 +408,13 @@ class LongScan:
     def notes(self) -> list[str]:
         """Return the sentences about left-out clients for a report."""
         tally, gaps = self.tally, self.parameters.gaps
+        smooth_ = self.parameters.irregular == "smooth"
+        how = "each smoothed by itself" if smooth_ else "joined by straight lines"
         left_out = tally["gap"] + tally["ends"]
         return [
             (
-                f"{self.reader.rows} measurements of {tally['clients']} clients, joined"
-                f" by straight lines. {left_out} clients were left out: {tally['gap']}"
+                f"{self.reader.rows} measurements of {tally['clients']} clients, {how}."
+                f" {left_out} clients were left out: {tally['gap']}"
                 f" with a gap above {gaps.most:g} {self.parameters.unit},"
                 f" {tally['ends']} that do not reach both ends of the grid."
             )
@@ -400,10 +470,17 @@ class LongScan:
         start, stop = self.parameters.grid.start, self.parameters.grid.stop
         # 0.4 - 0.3 is above 0.1: differences of times are off by their rounding.
         most = self.parameters.gaps.most + 8 * np.spacing(max(abs(start), abs(stop)))
-        gap = segments.largest_gap(start, stop) > most
-        last_times = segments.times[segments.starts[1:] - 1]
-        late, early = segments.first_times - start, stop - last_times
-        short = (late > most) | (early > most)
+        gap = np.zeros(len(segments.starts) - 1, dtype=bool)
+        short = gap.copy()
+        for place in range(segments.values.shape[1]):
+            measured = segments.channel(place)
+            there = np.diff(measured.starts) > 0
+            own, places = measured.select(there), np.flatnonzero(there)
+            gap[~there] = True
+            gap[places] |= own.largest_gap(start, stop) > most
+            last_times = own.times[own.starts[1:] - 1]
+            late, early = own.first_times - start, stop - last_times
+            short[places] |= (late > most) | (early > most)
         complete = ~(gap | short)
         counts = {"kept": complete, "gap": gap, "ends": short & ~gap}
         self.tally.update({name: int(flags.sum()) for name, flags in counts.items()})
@@ -424,9 +501,12 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
     flat, repeated = 0, cells.RepeatedRows()
     for block in scan.blocks():
         if len(block.ids):
-            curves = block.segments.interpolate(parameters.points)
+            curves = block.segments.on_grid(parameters)
             counts += np.bincount(block.labels, minlength=len(counts))
-            flat += int((curves.min(axis=1) == curves.max(axis=1)).sum())
+            by_channel = curves.reshape(len(curves), len(parameters.values), -1)
+            spread = np.ptp(by_channel, axis=2)
+            level_ = spread <= 1e-12 * np.abs(by_channel).max(axis=2)
+            flat += int(level_.any(axis=1).sum())
             repeated.add(np.column_stack([curves, block.labels]))
     first = repeated.first_occurrences()
     tally, most = scan.tally, f"{parameters.gaps.most:g} {parameters.unit}"
@@ -446,7 +526,7 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
         rows=scan.reader.rows,
         clients=tally["kept"],
         classes=dict(zip(scan.classes(), counts.tolist(), strict=True)),
-        columns=column_cards([parameters.value], scan.spans),
+        columns=column_cards([*parameters.values], scan.spans),
         repeats=0 if first is None else int((~first).sum()),
         repeats_are="kept",
         left_out={f"a gap above {most}": tally["gap"], patchy: tally["ends"]},
@@ -462,8 +542,8 @@ classes = columns.listed_classes
 
 
 def width(parameters: Parameters) -> int:
-    """Return how many grid points a curve has by the pipeline."""
-    return parameters.grid.points
+    """Return how many values a curve has by the pipeline, on all channels' grids."""
+    return parameters.grid.points * len(parameters.values)
 
 
 def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
@@ -478,7 +558,12 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     scan = LongScan(parameters, paths["path"])
     k = len(parameters.classes or "no")
     counts = sum(np.bincount(b.labels, minlength=k) for b in scan.blocks())
-    lower, upper = parameters.bounds
+    lower, upper = (end if len(end) > 1 else end[0] for end in parameters.ends.tolist())
+    more: dict[str, Any] = {}
+    if parameters.channels:
+        more["channels"] = list(parameters.channels)
+    if parameters.irregular == "smooth":
+        more["irregular"] = "smooth"
     return columns.facts(
         np.asarray(counts).tolist(),
         scan.classes(),
@@ -489,6 +574,7 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
         bounds={"lower": lower, "upper": upper, "why": "stated by the user"},
         gaps={"most": parameters.gaps.most, **scan.tally},
         notes=scan.notes(),
+        **more,
     )
 
 
@@ -502,7 +588,7 @@ def pieces(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     begin = 0
     for block in LongScan(parameters, paths["path"]).blocks():
         if n := len(block.ids):
-            curves = block.segments.interpolate(parameters.points)
+            curves = block.segments.on_grid(parameters)
             groups = np.arange(n) + begin
             yield columns.client_columns(curves, block.labels, block.ids, groups)
             begin += n

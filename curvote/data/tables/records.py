@@ -78,7 +78,7 @@ class RawRecords:
         """The columns of raw records."""
         parameters = self._parameters
         if isinstance(parameters, curves.Parameters):
-            return [parameters.id, parameters.time, parameters.value]
+            return [parameters.id, parameters.time, *parameters.values]
         return list(parameters.features)
 
     def types(self) -> dict[str, str]:
@@ -86,8 +86,8 @@ class RawRecords:
         parameters = self._parameters
         if isinstance(parameters, curves.Parameters):
             time = "string" if parameters.unit in curves.SECONDS else "double"
-            names = parameters.id, parameters.time, parameters.value
-            return dict(zip(names, ("string", time, "double"), strict=True))
+            values = dict.fromkeys(parameters.values, "double")
+            return {parameters.id: "string", parameters.time: time} | values
         texts = {*parameters.categories, *parameters.dates}
         return {x: "string" if x in texts else "double" for x in parameters.features}
 
@@ -98,7 +98,7 @@ class RawRecords:
         """
         parameters = self._parameters
         if isinstance(parameters, curves.Parameters):
-            times, (low, high) = parameters.points, parameters.bounds
+            times, (lows, highs) = parameters.points, parameters.ends
             wave = np.sin(np.linspace(0, 2 * np.pi, len(times)))
             record = dict.fromkeys((parameters.id, parameters.time), ["a"] * len(times))
             record[parameters.time] = times.tolist()
@@ -106,8 +106,10 @@ class RawRecords:
                 seconds = (curves.SECONDS[parameters.unit] * times).tolist()
                 moments = (datetime(1970, 1, 1) + timedelta(seconds=s) for s in seconds)  # noqa: DTZ001 - a wall clock's
                 record[parameters.time] = [moment.strftime(form) for moment in moments]
-            values = (low + high) / 2 + (high - low) / 4 * wave
-            return record | {parameters.value: values.tolist()}
+            for name, low, high in zip(parameters.values, lows, highs, strict=True):
+                middle, swing = (low + high) / 2, (high - low) / 4
+                record[name] = (middle + swing * wave).tolist()
+            return record
         row: dict[str, Any] = {x: of[0] for x, of in parameters.categories.items()}
         row |= {x: sum(ends) / 2 for x, ends in parameters.bounds.items()}
         for name, form in parameters.dates.items():
@@ -212,7 +214,7 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
 
     first, n = (parameters.classes or ("any", "other"))[0], len(column[parameters.id])
     if not n:
-        empty = np.empty((0, parameters.grid.points))
+        empty = np.empty((0, curves.width(parameters)))
         return TableValues(empty, np.empty(0, np.int64), {})
     listed = {"classes": parameters.classes or (first, "other"), "positive": None}
     scan = curves.LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
@@ -220,8 +222,7 @@ def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> Table
     reader.columns = (*column.values(), pa.array([first] * n))
     scan.reader = reader
     blocks = [*scan.blocks()]
-    grid = parameters.points
-    values = np.concatenate([block.segments.interpolate(grid) for block in blocks])
+    values = np.concatenate([block.segments.on_grid(parameters) for block in blocks])
     usable_ids = np.concatenate([block.ids for block in blocks])
     client_ids = cells.identify(cells.trim_ids(column[parameters.id]))[0]
     order = np.argsort(usable_ids)

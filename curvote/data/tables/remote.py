@@ -97,13 +97,18 @@ class _Elsewhere(columns.Simulation):
 class CurvesParameters(Strict, title="Parameters"):
     """Settings of ``source:``: grid and classes that all clients share.
 
-    ``negative`` and ``positive`` are the short form of two ``classes``.
+    ``channels`` names those of a curve that has several. With ``irregular: smooth`` a
+    client smooths a curve at times of its own, or with missing points, onto the grid;
+    else the public centre stands for a curve with a missing point. ``negative`` and
+    ``positive`` are the short form of two ``classes``.
     """
 
     name: Literal["remote"] = "remote"
     points: Points
     domain: tuple[pydantic.FiniteFloat, pydantic.FiniteFloat] = (0.0, 1.0)
     unit: str = "time"
+    channels: Annotated[tuple[Word, ...], distinct_names(0)] = ()
+    irregular: Literal["smooth"] | None = None
     negative: str | None = None
     positive: str | None = None
     classes: (
@@ -132,13 +137,22 @@ class CurvesParameters(Strict, title="Parameters"):
 class _Curves(_Elsewhere):
     Parameters = CurvesParameters
 
+    def width(self, parameters: CurvesParameters) -> int:
+        """Return how many values a curve has by the pipeline, on all channels."""
+        return parameters.points * (len(parameters.channels) or 1)
+
     def classes(self, parameters: CurvesParameters) -> Classes:
         """Return the classes in the pipeline's order, negative before positive."""
         two = parameters.negative or "", parameters.positive or ""
         return Classes(parameters.classes or two)
 
     def about(self, parameters: CurvesParameters) -> Facts:
-        return {
+        more: Facts = (
+            {"channels": [*parameters.channels]} if parameters.channels else {}
+        )
+        if parameters.irregular:
+            more["irregular"] = parameters.irregular
+        return more | {
             "title": "Curves that stay with their owners",
             "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
             "domain": list(parameters.domain),

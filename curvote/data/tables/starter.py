@@ -27,7 +27,6 @@ from curvote.base.table_file import (
     refuse_other_separator,
 )
 from curvote.data.tables import cells
-from curvote.data.tables.table import MARKS
 
 TO_STATE: Final = "TO_STATE"
 Kind = Literal["number", "text", "date-time", "code", "empty"]
@@ -86,7 +85,9 @@ def read_layout(path: Path) -> FileLayout:
 
     texts = [c for c in columns.values() if cells.is_text(c)]
     texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
-    absent = tuple(sorted(t for t in texts_found - {*MARKS} if t.lower() in _ABSENT))
+    absent = tuple(
+        sorted(t for t in texts_found - {*cells.MARKS} if t.lower() in _ABSENT)
+    )
     there = {name: _present_cells(column, absent) for name, column in columns.items()}
     if form.separator != "," and any(map(_has_decimal_commas, there.values())):
         form = form.model_copy(update={"decimal": ","})
@@ -159,7 +160,7 @@ def _present_cells(column: Any, absent: tuple[str, ...]) -> Any:
 
     if not cells.is_text(column):
         return column.drop_null()
-    marks = pa.array([*MARKS, *absent, None], pa.string())
+    marks = pa.array([*cells.MARKS, *absent, None], pa.string())
     return column.filter(pc.invert(pc.is_in(column, marks)))
 
 

@@ -42,12 +42,12 @@ class Parameters(columns.Labelled, TableParameters, CsvForm):
 
     Rows of different ids are different people, however equal they look: with an ``id``
     the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
-    missing, beside `table_rows.MARKS`. ``dates`` says of columns of dates how they are
+    missing, beside `cells.MARKS`. ``dates`` says of columns of dates how they are
     written, as ``%d.%m.%Y``; each counts as days since 1970-01-01, and its bounds may
     be dates like 1920-01-31.
 
     ``categories`` lists the texts of a feature that is no number. A mark of
-    `table_rows.MARKS` that is listed there is a category, and not missing.
+    `cells.MARKS` that is listed there is a category, and not missing.
     """
 
     name: Literal["table"] = "table"
@@ -147,7 +147,6 @@ def _date_to_days(end: object) -> object:
 
 
 _DAY: Final = 86_400 * cells.MICROSECONDS
-MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,16 +289,9 @@ class TableCells:
 
     def _null_missing(self, column: Any, meant: Collection[str] = ()) -> Any:
         """Return trimmed texts, null where one means missing; numbers as they are."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if not cells.is_text(column):
-            return column
-        text = pc.utf8_trim_whitespace(column)
         own_marks = self.parameters.missing_values
-        marks = [mark for mark in (*MARKS, *own_marks) if mark not in meant]
-        absent = pc.is_in(text, pa.array(marks, pa.string()))
-        return cells.plain_column(pc.if_else(absent, None, text))
+        marks = [mark for mark in (*cells.MARKS, *own_marks) if mark not in meant]
+        return cells.null_marks(column, marks)
 
     def _count_violation(
         self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None

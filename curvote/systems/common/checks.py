@@ -1,6 +1,7 @@
 """Settings of several systems: checked, and resolved where they stand for others."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -61,7 +62,8 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
         needed = "write bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
-    yield from refusal(("project", "rescale"), _try_constants, project)
+    count = lookup.channel_count(pipeline.source)
+    yield from refusal(("project", "rescale"), _try_constants, project, count)
     if project.basis == basis.FPCA:
         yield from _check_components(pipeline)
     elif project.volunteers and pipeline.clients.public < 2:
@@ -94,6 +96,12 @@ def _check_components(pipeline: PipelineSettings) -> Problems:
 def _check_size(project: Representation) -> Problems:
     """Check the size; feature vectors have the one that their source gives them."""
     where = ("project", "size")
+    if project.derivative and project.basis not in basis.BASES:
+        message = (
+            f"{project.basis} has no derivative; {' and '.join(basis.BASES)} have."
+        )
+        yield Problem(message, ("project", "derivative"))
+        return
     if project.basis in (basis.IDENTITY, basis.VALUES):
         if project.size is not None or project.coordinates != "coefficients":
             message = f"{project.basis} keeps all numbers: leave size, coordinates out."
@@ -102,18 +110,21 @@ def _check_size(project: Representation) -> Problems:
     if project.width is None:
         yield Problem("is missing.", where)
         return
-    size = project.basis, project.width, project.order
-    yield from refusal(where, basis.check_size, *size)
+    size, derivative = (project.basis, project.width, project.order), project.derivative
+    yield from refusal(where, partial(basis.check_size, derivative=derivative), *size)
 
 
-def _try_constants(project: Representation) -> None:
+def _try_constants(project: Representation, channels: int) -> None:
     """Rescale a record of zeros with the constants that the configuration states."""
     if project.rescale not in RESCALING_CONSTANTS:
         return
     stated_constants = [project.centre, project.scale, project.lower, project.upper]
     lengths = [len(value) for value in stated_constants if isinstance(value, list)]
     # The length of stated constants, where the source decides the record's.
-    width = project.width or max(lengths, default=1)
+    width = max(lengths, default=1)
+    if project.width is not None:
+        named = project.basis, project.width, project.derivative
+        width = channels * basis.coefficient_count(*named)
     defaults = {"centre": 0.0, "scale": 1.0}
     constants = {
         name: defaults[name] if isinstance(value, str) else value
@@ -214,7 +225,8 @@ def check_learners(pipeline: PipelineSettings) -> Problems:
 def check_budgets(pipeline: PipelineSettings) -> Problems:
     """Yield what the randomizers of every report would refuse."""
     # Where the source decides, 2 stands in for d: what is refused hardly depends on it.
-    privatize, d = pipeline.privatize, pipeline.project.size or 2
+    privatize = pipeline.privatize
+    d = (pipeline.project.size and lookup.record_numbers(pipeline)) or 2
     name = privatize.mechanism
     if name not in MECHANISMS:
         hint = did_you_mean(name, MECHANISMS)

@@ -47,7 +47,8 @@ def _simulation_params(settings: PipelineSettings) -> tuple[str, ...]:
 def _constants_read(settings: PipelineSettings) -> tuple[str, ...]:
     project = settings.project
     volunteers = ROLE_PARAMS if project.volunteers else ()
-    return (*_CONSTANT_PARAMS.get(project.rescale, ()), *volunteers)
+    derivative = ("project.derivative",) if project.derivative else ()
+    return (*_CONSTANT_PARAMS.get(project.rescale, ()), *volunteers, *derivative)
 
 
 # Who names the servers of a source, beside its records.

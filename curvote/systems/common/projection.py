@@ -12,6 +12,7 @@ from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageCo
 from curvote.curves import basis, fpca
 from curvote.curves.encoding import (
     RESCALING_CONSTANTS,
+    SMOOTH,
     Encoding,
     data_bounds,
     volunteer_constants,
@@ -31,19 +32,22 @@ def project_metadata(inputs: Inputs, params: Params) -> Metadata:
             " identity, which keeps their columns."
         )
         raise UserError(message, where=("project", "basis"))
-    projection = _make_projection(np.asarray(source["grid"]), params)
+    channels = tuple(source.get("channels", ()))
+    projection = _make_projection(np.asarray(source["grid"]), channels, params)
     names = RESCALING_CONSTANTS[params["project.rescale"]]
     settings = {name: params[f"project.{name}"] for name in names}
     constants = {
         name: np.broadcast_to(
-            np.asarray(value, dtype=np.float64), (projection.size,)
+            np.asarray(value, dtype=np.float64), (len(projection.matrix),)
         ).copy()
         for name, value in settings.items()
         if not isinstance(value, str)
         and params.get("project.bounds", "stated") == "stated"
     }
     constants |= _public_constants(source, projection, params)
-    encoding = Encoding(projection, params["project.rescale"], constants)
+    smooth = source.get("irregular") == SMOOTH and projection.grid is not None
+    rescaling = params["project.rescale"], constants
+    encoding = Encoding(projection, *rescaling, smooth=smooth)
     return {
         **source,
         "d": encoding.d,
@@ -112,7 +116,9 @@ def _value_bounds(source: Metadata) -> tuple[Array, Array]:
     if features:
         ends = [[feature[end] for feature in features] for end in ("lower", "upper")]
     elif curve:
-        ends = [[curve[end]] * len(source["grid"]) for end in ("lower", "upper")]
+        points, n = len(source["grid"]), len(source.get("channels", ())) or 1
+        stated = [np.broadcast_to(curve[end], n) for end in ("lower", "upper")]
+        ends = [np.repeat(end, points).tolist() for end in stated]
     else:
         raise UserError(
             "this source states no public bounds; state lower and upper, or use"
@@ -140,20 +146,24 @@ def project_shared_rows(
         first = {}
 
 
-def _make_projection(grid: Array, params: Params) -> basis.Projection:
+def _make_projection(
+    grid: Array, channels: tuple[str, ...], params: Params
+) -> basis.Projection:
     name, size = params["project.basis"], params["project.size"]
     if name == basis.IDENTITY:
-        return basis.identity(len(grid))
+        return basis.identity(len(grid) * max(1, len(channels)))
     if name == basis.VALUES:
-        return basis.grid_projection(grid)
+        return basis.grid_projection(grid).stacked(channels)
     if name == basis.COSINES:
         return basis.image_projection(len(grid), size)
     if name == basis.FPCA:
         basis.check_size(name, size, points=len(grid))
         return fpca.stand_in(grid, size)
-    projection = basis.projection(name, size, grid, order=params["project.order"])
-    wanted = params["project.coordinates"] == "orthonormal"
-    return basis.orthonormal(projection) if wanted else projection
+    order, derivative = params["project.order"], params.get("project.derivative", 0)
+    projection = basis.projection(name, size, grid, order, derivative=derivative)
+    if params["project.coordinates"] == "orthonormal":
+        projection = basis.orthonormal(projection)
+    return projection.stacked(channels)
 
 
 def _complete_constants(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, WholeNumber
-from curvote.curves.basis import FPCA
+from curvote.curves.basis import FPCA, MAX_DERIVATIVE
 
 # One message for one fault: of a number what numbers must be, of a word which is known.
 Size = Annotated[
@@ -26,7 +26,8 @@ class Clients(Strict):
 class Representation(Strict):
     """How a curve becomes d numbers in [-1, 1]; everything here is public.
 
-    ``size`` is d; `auto` leaves it to a public rule, epsilon by epsilon
+    ``size`` is that of the basis, for each channel of a curve; of a ``derivative`` the
+    coefficients count. `auto` leaves it to a public rule, epsilon by epsilon
     (`curvote.messages.sizes`), and stages read what the rule takes.
     ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
     ``upper``), the public ones of the data set, or the data (which is not private).
@@ -38,6 +39,7 @@ class Representation(Strict):
     basis: str
     size: Size | None = None
     order: WholeNumber = 4
+    derivative: Annotated[int, Field(ge=0, le=MAX_DERIVATIVE, strict=True)] = 0
     coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
     rescale: str = "tanh"
     centre: Numbers | Literal["volunteers", "public"] = 0.0

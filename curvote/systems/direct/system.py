@@ -20,7 +20,7 @@ from curvote.base import validate
 from curvote.base.errors import Problem, UserError
 from curvote.chain import axis, stage, system
 from curvote.chain.settings import Strict, WholeNumber
-from curvote.data.lookup import classes, resolve_source
+from curvote.data.lookup import classes, record_numbers
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 from curvote.messages.arms import ARM_PROTOCOLS, MAX_WIDTH
 from curvote.systems.common import checks, models
@@ -252,10 +252,7 @@ def epsilon_choices(pipeline: axis.PipelineSettings) -> Iterator[tuple[float, Ch
     """Yield (epsilon, choice) if everybody reports once."""
     if not is_left_to_rule(pipeline):
         return
-    n, d = pipeline.clients.train + pipeline.clients.vote, pipeline.project.size
-    if d is None:
-        dataset, parameters = resolve_source(pipeline.source)
-        d = dataset.width(parameters)
+    n, d = pipeline.clients.train + pipeline.clients.vote, record_numbers(pipeline)
     if d is None:
         message = "how many numbers a record has is not known yet; state direct.arm."
         raise UserError(message, where=("protocol",))

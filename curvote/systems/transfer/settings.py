@@ -315,10 +315,7 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> task.PublicSetu
     size = sizes.get(target)
     if size is not None:
         sizes[target] = size - test_size(values["transfer"]["test"], size)
-    d = pipeline.project.size
-    if d is None:
-        dataset, parameters = lookup.resolve_source(pipeline.source)
-        d = dataset.width(parameters)
+    d = lookup.record_numbers(pipeline)
     if d is None:
         message = "how many numbers a record has is not known yet; name the release."
         raise UserError(message, where=("transfer", "release"))
