@@ -114,9 +114,9 @@ def test_curves_with_commas_and_days_first(tmp_path: Path) -> None:
     assert (source["separator"], source["decimal"]) == (";", ",")
     assert source["dates"] == "%d.%m.%Y %H:%M"
     source |= {"path": str(path), "positive": "a", "unit": "h", "gaps": {"most": 3}}
-    source |= {"grid": {"start": 0, "stop": 22, "points": 3}, "bounds": [0, 30]}
+    source |= {"grid": {"start": 0, "stop": 22, "points": 12}, "bounds": [0, 30]}
     found = curves.clients(curves.Parameters.model_validate(source), {"path": path})
-    assert found["curve"][0].tolist() == [0.5, 11.5, 22.5]
+    assert found["curve"][0].tolist() == [hour + 0.5 for hour in range(0, 24, 2)]
 
 
 @pytest.mark.parametrize(

@@ -526,7 +526,11 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
         rows=scan.reader.rows,
         clients=tally["kept"],
         classes=dict(zip(scan.classes(), counts.tolist(), strict=True)),
-        columns=column_cards([*parameters.values], scan.spans),
+        columns=column_cards(
+            [*parameters.values],
+            scan.spans,
+            (scan.reader.rows - scan.spans.values).tolist(),
+        ),
         repeats=0 if first is None else int((~first).sum()),
         repeats_are="kept",
         left_out={f"a gap above {most}": tally["gap"], patchy: tally["ends"]},

@@ -147,11 +147,8 @@ class _Curves(_Elsewhere):
         return Classes(parameters.classes or two)
 
     def about(self, parameters: CurvesParameters) -> Facts:
-        more: Facts = (
-            {"channels": [*parameters.channels]} if parameters.channels else {}
-        )
-        if parameters.irregular:
-            more["irregular"] = parameters.irregular
+        stated = parameters.model_dump(include={"channels", "irregular"}, mode="json")
+        more = {name: value for name, value in stated.items() if value}
         return more | {
             "title": "Curves that stay with their owners",
             "grid": np.linspace(*parameters.domain, parameters.points).tolist(),

@@ -286,9 +286,12 @@ def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
 def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     """Return the name and the text of a pipeline for curves, one measurement a row."""
     # The columns of a long file: by their names, the last one by what is left.
-    four, remaining = {}, layout.names
+    axes = _guess_axes(layout.names)
+    four: dict[str, Any] = {}
+    remaining = [name for name in layout.names if name not in axes]
     for key, words in _LONG_COLUMNS.items():
         four[key] = _guess_column(remaining, words) or TO_STATE
+        four |= {"value": axes} if axes and key == "value" else {}
         remaining = [name for name in remaining if name != four[key]]
     open_ = [key for key, column in four.items() if column == TO_STATE]
     if len(open_) == len(remaining):
@@ -360,12 +363,24 @@ _NO_FEATURE = {
 }
 
 
-def quote_yaml(text: str) -> str:
-    """Return a text as a YAML scalar, quoted where needed."""
+def quote_yaml(text: str | list[str]) -> str:
+    """Return a text, or a list of some, as YAML, quoted where needed."""
+    if isinstance(text, list):
+        return f"[{', '.join(map(quote_yaml, text))}]"
     plain = re.fullmatch(r"([A-Za-z_/]|\.\.?/)[\w./-]*", text, re.ASCII)  # not .5
     if plain and text.lower() not in _NO_TEXT:
         return text
     return json.dumps(text, ensure_ascii=False)
+
+
+def _guess_axes(names: list[str]) -> list[str]:
+    """Return the columns of three axes, such as acc_x, acc_y and acc_z."""
+    by_name = {name.lower(): name for name in names}
+    for name in (name for name in by_name if name.endswith("x")):
+        axes = [name[:-1] + axis for axis in "xyz"]
+        if {*axes} <= {*by_name}:
+            return [by_name[axis] for axis in axes]
+    return []
 
 
 def _guess_column(names: list[str], candidates: tuple[str, ...]) -> str | None:

@@ -215,6 +215,7 @@ def _draw_coefficients_panel(ax: Axes, sample: CurveSample) -> None:
 
 MAX_SHOWN = 60
 DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
+_DERIVATIVES = {1: "the derivative", 2: "the second derivative"}
 _SAMPLE_WORDS = {
     "volunteers": "Volunteers' {record}s, public by consent.",
     "simulated": "Simulated {record}s: they belong to nobody.",
@@ -333,10 +334,16 @@ def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
     basis = _describe_basis(project, [project["size"]])
     if len(_first_setting_sizes(views)) > 1:
         basis += f", as for epsilon {view.cell['epsilon']:g}"
+    grid, channels = np.asarray(facts["grid"]), facts.get("channels", ())
+    along, unit = grid, facts["unit"]
+    if channels:
+        width = (grid[1] - grid[0]) * len(grid)
+        along = np.concatenate([grid + k * width for k in range(len(channels))])
+        unit += f": {', '.join(channels)}, one behind the other"
     return CurveSample(
-        grid=np.asarray(facts["grid"]),
-        unit=facts["unit"],
-        domain=tuple(facts["domain"]),
+        grid=along,
+        unit=unit,
+        domain=(float(along[0]), float(along[-1])),
         curves=view.columns("ingest", "clients", place)["curve"][shown_rows],
         fitted=rows["coefficients"][shown_rows] @ np.linalg.pinv(matrix).T,
         z=rows["z"][shown_rows],
@@ -356,11 +363,13 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
         return "the features themselves"
     if project["basis"] == COSINES:
         return f"{size} two-dimensional cosines"
+    functions = f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
     if project["basis"] == "fourier":
-        return f"{size} Fourier functions"
+        functions = f"{size} Fourier functions"
     if project["basis"] == FPCA:
-        return f"{size} principal components of volunteers' curves"
-    return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
+        functions = f"{size} principal components of volunteers' curves"
+    which = project.get("derivative", 0)
+    return f"{_DERIVATIVES[which]} of {functions}" if which else functions
 
 
 def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:
@@ -396,7 +405,9 @@ def _describe_record(facts: Mapping[str, Any]) -> str:
         return f"the features: {', '.join(feature['name'] for feature in features)}"
     a, b = facts["domain"]
     points, unit = len(facts["grid"]), facts["unit"]
-    return f"the grid: {points} points from {a:g} to {b:g} ({unit})"
+    words = f"the grid: {points} points from {a:g} to {b:g} ({unit})"
+    channels = facts.get("channels")
+    return f"{words} for each of {', '.join(channels)}" if channels else words
 
 
 MAX_FEATURES = 40  # features in a table
