@@ -46,6 +46,7 @@ def projections() -> tuple[Projection, ...]:
         projection("fourier", 5, GRID),
         identity(3),
         grid_projection(GRID[:4]),
+        orthonormal(projection("bspline", 4, GRID, derivative=1)).stacked(("x", "y")),
     )
 
 
@@ -61,8 +62,9 @@ def encodings() -> list[Encoding]:
         (onto, rescale) for onto in projections() for rescale in RESCALING_CONSTANTS
     ]
     return [
-        Encoding(onto, rescale, constants(rescale, onto.size), FEATURE_MAPS[i % 3])
+        Encoding(onto, rescale, public, FEATURE_MAPS[i % 3], smooth=bool(onto.channels))
         for i, (onto, rescale) in enumerate(kinds)
+        for public in [constants(rescale, len(onto.matrix))]
     ]
 
 

@@ -64,8 +64,9 @@ def shipped_names() -> list[str]:
     ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release
     asked for again, ``table.protocol.message`` the table of a cohort, and
     ``client.protocol.message`` the command that a lone client calls; the other
-    commands are ``client_report``, ``client_vote``, ``client_label``,
-    ``client_labels`` (a table) and ``client_release``. ``levels.NAME`` is a mechanism
+    commands are ``client_irregular`` (a curve at times of its own),
+    ``client_report``, ``client_vote``, ``client_label``, ``client_labels`` (a table)
+    and ``client_release``. ``levels.NAME`` is a mechanism
     or message at every epsilon that people type.
     """
     drawing, tables = drawing_names(), servers.example_names()

@@ -31,10 +31,12 @@ from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import examples
 from curvote.checks.word_checks import ReplayedEntropy, Tape
-from curvote.client.table import Column, Form, store_form
+from curvote.client.table import Column, Form, OwnerRecord, store_form
+from curvote.curves.encoding import Encoding
 from curvote.ledger.account import POPULATION
 from curvote.ledger.book import Ledger
 from curvote.ledger.session import BATCH
+from curvote.messages.answer import client_inputs
 from curvote.messages.message import ClientData, message_of
 from curvote.systems.labels.messages import CODE, RECORD
 from curvote.systems.transfer.audit import tables
@@ -336,6 +338,29 @@ class PersonRelease(CommandRelease):
         return {"curve": ("curve.csv", curve), "invitation": _single(invited)}
 
 
+class IrregularRelease(PersonRelease):
+    """One client's envelope about two channels at times of the record's own."""
+
+    def measured(self, people: People) -> OwnerRecord:
+        """Return the first person's measurements: how many there are is private."""
+        onto = self.task.encoding.projection
+        values = people.curves[0].reshape(len(onto.channels), -1).T
+        count = 1 + int(1e3 * np.abs(values).sum()) % len(values)
+        return OwnerRecord(values[:count], int(people.labels[0]), onto.grid[:count])
+
+    def client_data(self, people: People) -> ClientData:
+        """Return what the client makes of the measurements."""
+        about = None if people.judge is None else int(people.judge[0])
+        return client_inputs(self.task, self.measured(people), about)
+
+    def files(self, people: People, invited: Invited) -> Files:
+        """Return the table of measurements, and the invitation."""
+        own, channels = self.measured(people), self.task.encoding.projection.channels
+        rows = np.column_stack([np.asarray(own.times), own.values]).tolist()
+        table = _csv_text(["time", *channels], rows)
+        return {"curve": ("curve.csv", table), "invitation": _single(invited)}
+
+
 class LabelRelease(CommandRelease):
     """The code of one's own label, or of each of a registry: `client label`."""
 
@@ -492,6 +517,7 @@ def _csv_text(header: list[str], rows: list[list[Any]]) -> str:
 # A release by what its name begins with: its kind, the command, sizes.
 KINDS: Mapping[str, tuple[type[CommandRelease], str, tuple[int, ...]]] = {
     "client": (PersonRelease, "answer", (1,)),
+    "client_irregular": (IrregularRelease, "answer", (1,)),
     "client_report": (PersonRelease, "report", (1,)),
     "client_vote": (PersonRelease, "vote", (1,)),
     "client_label": (LabelRelease, "label", (1,)),
@@ -509,6 +535,7 @@ def command_names() -> list[str]:
     codes = ["labels.code", *(f"labels.code@{k}" for k in (examples.MORE, 100))]
     messages = {
         "client": examples.released_names(),
+        "client_irregular": ["mrma.report"],
         "client_report": ["mrma.report"],
         "client_vote": ["mrma.vote"],
         "client_label": codes,
@@ -526,6 +553,11 @@ def command_release(name: str, epsilon: float) -> CommandRelease:
         task: Any = tables.example_task(what, Level(epsilon))
     else:
         task = examples.task_named(what, epsilon)
+    if kind is IrregularRelease:
+        onto = task.encoding.projection.stacked(("x", "y"))
+        constants = {"centre": np.zeros(1), "scale": np.ones(1)}
+        encoding = Encoding(onto, "tanh", constants, smooth=True)
+        task = replace(task, encoding=encoding)
     params = {"command": command, "sizes": sizes}
     facts = task, message_of(task), name, params, task.cost(sizes[-1]), sizes
     return kind(*facts, ordered=True, runs=RUNS, command=command)

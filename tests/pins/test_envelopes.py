@@ -64,6 +64,8 @@ def digests() -> dict[str, str]:
     """Return a digest of all small tasks of each message, however it is encoded."""
     found: dict[str, list[str]] = {}
     for name, task in valid_tasks.tasks().items():
+        if task.encoding.smooth:
+            continue  # what tasks were before curves had channels and times
         portable = lookup.read_task(pinned.portable(task.to_json()))
         found.setdefault(name.rpartition("-")[0], []).append(portable.digest())
     return {name: pinned.digest(every) for name, every in found.items()}
