@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from prefect import Flow, flow, tags, task
+from prefect import Flow, flow, runtime, tags, task
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
 from prefect.states import Completed, Failed
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
-from curvote.flows import display, environment, lines
+from curvote.flows import artifacts, display, environment, lines
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.lines import ask_consent
 from curvote.flows.notices import failures_noticed, send_repeated_notice
@@ -143,8 +143,12 @@ def chain(
         file_of(place, pipeline)  # a notice carries no name that anybody made up
         with failures_noticed(place, pipeline), environment.workers_ended():
             run = perform_run(pipeline, str(place.root), request)
-    except UserError as error:  # its words are for people; the code's place is not
-        return Failed(message=str(error.for_records()), data=error)
+    except UserError as error:
+        if not runtime.deployment.id:
+            raise
+        # No exception, which Prefect would pickle with what it quotes, and print with
+        # the lines of code.
+        return Failed(message=str(error.for_records()))
     record = records.load_record(place, run)
     if record and record.status == "blocked":
         return Completed(name="Blocked", message=record.why, data=run)
@@ -202,6 +206,7 @@ def perform_run(
     if find_spec("mlflow"):
         with tags("stage=mlflow"):
             track.submit(place, {record.id: rows} if rows else {}).result()
+    artifacts.show_results(place, records.load_record(place, record.id) or record, rows)
     return record.id
 
 
@@ -228,6 +233,7 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
     records.hold_run_lock(project, record.id)
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:
+        artifacts.show_plan(plan)
         with lines.shared_facts(run=record.id):
             _run_steps(project, plan, record, request)
         for opened in publish_rounds(project, plan.configured, plan.steps):
@@ -272,7 +278,8 @@ def _run_steps(
     runtime = PipelinesFile(project).runtime()
     engine_of_run = choose_engine(project, runtime, request.engine, request.workers)
     with display.show_progress(plan) as show, engine_of_run as engine:
-        context = TaskContext(project, engine, request.block, show)
+        progress = artifacts.PageProgress(show)
+        context = TaskContext(project, engine, request.block, progress)
         # Each starts after its inputs, and after the step that makes what it shares
         # with another cell; blocked ones are left out.
         futures: dict[tuple[str, str], PrefectFuture[Any]] = {}

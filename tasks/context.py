@@ -33,6 +33,10 @@ class RedactedError(Exception):
         super().__init__(type(original).__name__)
         self.original = original
 
+    def __reduce__(self) -> tuple[type[Exception], tuple[str]]:
+        """Leave a copy the kind only: Prefect pickles what ends a run."""
+        return Exception, (str(self),)
+
 
 @contextmanager
 def redaction() -> Iterator[None]:

@@ -71,7 +71,7 @@ def step_tags(step: Step) -> list[str]:
         "side": "client" if is_client_side(side) else released,
         **step.cell.to_json(),
     }
-    return [str(Cell(((name, value),))) for name, value in pairs.items()]
+    return [str(Cell((pair,))) or "=".join(map(str, pair)) for pair in pairs.items()]
 
 
 _PAGE_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "page"}
