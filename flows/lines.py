@@ -20,6 +20,8 @@ from curvote.base.errors import UserError
 
 _FORMAT = "CURVOTE_LOG_FORMAT"
 _PIPE = "CURVOTE_LINES"
+# Prefect sets it for a run that a worker starts, whose output others may gather.
+_WORKER_RUN = "PREFECT__FLOW_RUN_ID"
 # What every line of JSON has, null where it does not apply.
 LINE_FACTS = ("run", "pipeline", "stage", "cell", "replicates")
 _shared_facts: dict[str, str] = {}
@@ -37,7 +39,7 @@ def is_json() -> bool:
 
 def is_for_program() -> bool:
     """Return whether lines are read by a program instead of a person."""
-    return is_json() or _PIPE in os.environ
+    return is_json() or _PIPE in os.environ or _WORKER_RUN in os.environ
 
 
 def write_line(text: str, level: str = "info", **facts: Any) -> None:

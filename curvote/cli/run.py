@@ -12,7 +12,7 @@ from curvote.cli.terminal import interruptible, relative_to_here
 from curvote.data import raw_files as raw
 from curvote.flows import environment, lines, machine, notices
 from curvote.flows.server.flow_runs import close_dead_flow_runs
-from curvote.flows.server.private import PrefectServer
+from curvote.flows.server.private import PrefectServer, is_own_server
 from curvote.papers.registry import file_of
 from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.project import Project
@@ -62,7 +62,8 @@ def _run_flow(
 
             tracking.preload(project)
         server.wait()
-        close_dead_flow_runs()
+        if is_own_server(project.state, server.url):  # others' runs live elsewhere
+            close_dead_flow_runs()
         names = [n for n, v in options.items() if v is not None and n != "pipeline"]
         request = RunRequest(**{name: options[name] for name in names})
         send_failure = partial(notices.send_notice, project, "failed", pipeline)

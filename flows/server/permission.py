@@ -7,10 +7,8 @@ the records are, and neither a parameter nor a variable of the run stands for it
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from curvote.base.errors import UserError
-from curvote.flows.server.private import is_own_server
+from curvote.flows.server.private import api_url, is_own_server
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import normalise_address
@@ -18,13 +16,9 @@ from curvote.pipeline.config.schema import normalise_address
 
 def ordering_server() -> str | None:
     """Return the address of the server that ordered this run; None: nobody's flow."""
-    from prefect.client.orchestration import get_client
     from prefect.context import FlowRunContext
 
-    if FlowRunContext.get() is None:
-        return None
-    with get_client(sync_client=True) as client:
-        return str(client.api_url)
+    return None if FlowRunContext.get() is None else api_url()
 
 
 def refuse_foreign_server(project: Project, configured: ConfiguredPipeline) -> None:
@@ -37,10 +31,9 @@ def refuse_foreign_server(project: Project, configured: ConfiguredPipeline) -> N
     if not any(pipeline.production for pipeline in (configured.pipeline, *settings)):
         return
     url = ordering_server()
-    if url is None or is_own_server(Path(project.state), url):
+    if url is None or is_own_server(project.state, url):
         return
-    place = Project(project.root)
-    api = PipelinesFile(place).runtime().prefect.api
+    api = PipelinesFile(project).runtime().prefect.api
     if api == normalise_address(url):
         return
     named = f"it names {api}" if api else "it names none"
@@ -48,6 +41,6 @@ def refuse_foreign_server(project: Project, configured: ConfiguredPipeline) -> N
         f"{configured.name} releases about people, and {normalise_address(url)} is not"
         " curvote's own Prefect server: nothing was drawn. Run it by `curvote run` or"
         f" `curvote serve` without PREFECT_API_URL; or let this server order releases"
-        f" by its address in {place.pipelines_file} ({named}):"
+        f" by its address in {project.pipelines_file} ({named}):"
         f' `runtime: {{prefect: {{api: "{normalise_address(url)}"}}}}`.'
     )

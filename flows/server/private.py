@@ -218,6 +218,14 @@ class PrefectServer:
         self.stop()
 
 
+def api_url() -> str:
+    """Return the address of the Prefect server that this process talks to."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        return str(client.api_url)
+
+
 def is_own_server(state: Path, url: str) -> bool:
     """Return whether a project's own server has this address.
 

@@ -25,6 +25,7 @@ from uuid import UUID
 from curvote.flows import lines
 from curvote.flows.environment import RUNNER_VARIABLE
 from curvote.flows.server import flow_runs
+from curvote.flows.server.private import api_url, is_own_server
 from curvote.flows.serving import schedules as planning
 
 if TYPE_CHECKING:
@@ -236,7 +237,9 @@ def main() -> None:
 
     os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        flow_runs.close_dead_flow_runs()
+        own = is_own_server(Path(order.project) / "data" / "state", api_url())
+        if own:  # the runs of a shared server live elsewhere
+            flow_runs.close_dead_flow_runs()
         runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
         module, _, name = order.flow.partition(":")
         flow: Flow[..., Any] = getattr(import_module(module), name)
@@ -254,7 +257,8 @@ def main() -> None:
                 _report(order, missed={"pipeline": name, "made_up": latest} | missed)
         _report(order, registered=sorted(ids))
         asyncio.run(_RunnerWork(order, runner, [*ids.values()], orders).run())
-        flow_runs.close_dead_flow_runs()
+        if own:
+            flow_runs.close_dead_flow_runs()
 
 
 def _report(order: RunnerOrder, **message: Any) -> None:

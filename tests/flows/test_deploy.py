@@ -1,0 +1,142 @@
+"""Deployments of scheduled pipelines: prefect.yaml, and the form of a custom run."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from prefect.utilities.callables import parameter_schema
+from typer.testing import CliRunner
+
+from curvote.cli.app import app
+from curvote.flows import artifacts
+from curvote.flows.chain import chain
+from curvote.flows.deployments import Deployments
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import parse_value
+from curvote.pipeline.store import records
+from tests import plain, production, town
+
+MONDAYS = {"schedule": {"cron": "0 6 * * 1", "timezone": "Europe/London"}}
+HOURLY = {"schedule": {"interval": 3600}}
+
+
+def deploy(project: Project, *words: str) -> tuple[int, str]:
+    """Return exit code and output of `curvote deploy`."""
+    done = CliRunner().invoke(app, ["deploy", *words, "--project", str(project.root)])
+    said = str(done.exception) if done.exception else ""
+    return done.exit_code, f"{done.output}{said}"
+
+
+def test_a_file_says_what_pipelines_yaml_says(tmp_path: Path) -> None:
+    """What a user adds stays; what pipelines.yaml decides is written anew and told."""
+    two = {"tiny": plain.FEW | MONDAYS, "real": production.REAL | HOURLY}
+    project = plain.write(tmp_path, **two, other=plain.FEW)
+    assert deploy(project)[0] == 1  # no work pool is named
+    code, said = deploy(project, "--pool", "machines")
+    assert (code, "real: in production." in said) == (0, True)
+    path = Deployments(project).path
+    first, second = parse_value(path.read_text())["deployments"]
+    assert first["schedules"] == [MONDAYS["schedule"]]
+    assert second["schedules"][0]["interval"] == 3600
+    where = {"pipeline": "tiny", "project": str(tmp_path)}
+    assert first["parameters"] == where
+    path.write_text(path.read_text().replace("machines", "mine  # ours", 1))
+    before = path.read_text()
+    assert deploy(project, "--check")[0] == 0
+    assert path.read_text() == before
+    plain.write(tmp_path, tiny=plain.FEW | HOURLY, other=plain.FEW)
+    code, said = deploy(project, "--check")
+    assert (code, path.read_text()) == (1, before)
+    assert "tiny: schedules is [{cron: 0 6 * * 1" in said
+    assert "real has no schedule" in said
+    assert deploy(project, "--folder", "/srv/project")[0] == 0
+    (only,) = parse_value(path.read_text())["deployments"]
+    assert only["parameters"]["project"] == "/srv/project"
+    assert "mine  # ours" in path.read_text()
+    assert deploy(project, "--check")[0] == 0  # workers find it where they did
+
+
+def test_a_file_that_is_no_list_of_deployments_is_left_alone(tmp_path: Path) -> None:
+    """Nor is one written where nothing has a schedule."""
+    project = plain.write(tmp_path, tiny=plain.FEW)
+    assert "nothing to deploy" in deploy(project, "--pool", "machines")[1]
+    plain.write(tmp_path, tiny=plain.FEW | HOURLY)
+    for text in ("deployments: 3\n", "{", "- name: a\n"):
+        Deployments(project).path.write_text(text)
+        assert "cannot be read" in deploy(project, "--pool", "machines")[1]
+        assert Deployments(project).path.read_text() == text
+
+
+def test_the_form_has_a_field_with_help_and_choices_for_each_parameter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pipelines are those of the folder in which somebody deploys."""
+    monkeypatch.chdir(plain.write(tmp_path, tiny=plain.FEW, other=plain.FEW).root)
+    form = parameter_schema(chain.fn).model_dump_for_openapi()
+    fields: dict[str, Any] = form["properties"]
+    assert form["required"] == ["pipeline"]
+    names = "pipeline project overrides replicates seed only start force engine workers"
+    assert [*fields] == names.split()
+    assert all(field["description"] for field in fields.values())
+    assert fields["pipeline"]["enum"] == ["tiny", "other"]
+    for name in ("only", "force"):
+        assert {"train", "privatize"} < {*fields[name]["items"]["enum"]}
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return what artifacts are made of, by their keys."""
+    made: dict[str, str] = {}
+
+    def create(text: Any, *more: Any, key: str = "bar", **_: Any) -> Any:
+        made[key] = f"{text} {more}"
+        return uuid4()
+
+    for kind in ("markdown", "link", "progress"):
+        monkeypatch.setattr(artifacts.artifacts, f"create_{kind}_artifact", create)
+    update = lambda _name, share, text: made.update(bar=f"{share} {text}")  # noqa: E731
+    monkeypatch.setattr(artifacts.artifacts, "update_progress_artifact", update)
+    context = SimpleNamespace(get=lambda: "a flow run")
+    monkeypatch.setattr(artifacts, "FlowRunContext", context)
+    return made
+
+
+def test_a_release_is_told_by_counts_and_epsilon_alone(
+    tmp_path: Path, told: dict[str, str]
+) -> None:
+    """No id and no value of anybody; the second time nothing is drawn or spent."""
+    project = town.write(tmp_path)
+    town.export(tmp_path, lambda number: f"canary-{number}")
+    artifacts.show_plan(town.run(project))
+    assert "| privatize | training client | 60 | 8 | drawn |" in told["town-plan"]
+    (record,) = records.load_records(project)
+    artifacts.show_results(project, record, None)
+    artifacts.show_plan(town.run(project))
+    assert "nothing is drawn, nothing is spent" in told["town-plan"]
+    people = (tmp_path / "people.csv").read_text().split("\n")[1:-1]
+    values = {value for row in people for value in row.split(",")[:3]}
+    every = json.dumps(told)
+    assert not [value for value in values if value in every]
+
+
+def test_a_long_stage_has_a_bar_and_a_short_one_has_none(
+    told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It moves every few seconds, and is full at the end."""
+    clock = iter([0.0, 1.0, 2.0, 100.0, 113.0, 114.0, 120.0])
+    monkeypatch.setattr(artifacts.time, "monotonic", lambda: next(clock))
+    shown: list[int] = []
+    bar = artifacts.PageProgress(lambda _step, done, _all: shown.append(done))
+    short, long = (SimpleNamespace(name=name) for name in ("ingest", "train"))
+    for step, done in [(short, 0), (short, 1), (short, 2), (long, 0)]:
+        bar(step, done, 2)  # type: ignore[arg-type] - a name is all that is read
+    assert not told
+    bar(long, 1, 3)  # type: ignore[arg-type] - the same
+    assert told["bar"].startswith("33.3")
+    bar(long, 2, 3)  # type: ignore[arg-type] - the same
+    bar(long, 3, 3)  # type: ignore[arg-type] - the same
+    assert told["bar"] == "100.0 train: 3 of 3 blocks"
+    assert shown == [0, 1, 2, 0, 1, 2, 3]
