@@ -12,7 +12,16 @@ from curvote.base.errors import InternalError, UserError
 from curvote.base.lazy import install_hint
 from curvote.chain.commands import system_commands
 from curvote.cli import terminal
-from curvote.cli.commands import audit, client, data, intake, ledger, predict, runs
+from curvote.cli.commands import (
+    audit,
+    client,
+    data,
+    explain,
+    intake,
+    ledger,
+    predict,
+    runs,
+)
 from curvote.cli.commands import project as project_commands
 from curvote.cli.commands.deploy import deploy
 from curvote.cli.utility import utility
@@ -55,7 +64,8 @@ def report_errors(command: str = "") -> Iterator[None]:
 app = typer.Typer(
     name="curvote",
     help="Train classifiers from data that never leaves its owner unprotected.",
-    epilog="docs/glossary.md explains the words, such as epsilon, release and round.",
+    epilog="What a word, a setting or a file is: `curvote explain WORD`, or FILE. All"
+    " words stand in docs/glossary.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -189,6 +199,7 @@ for command in (
     runs.reproduce,
     project_commands.gc,
     project_commands.doctor,
+    explain.explain,
     utility,
 ):
     app.command()(command)

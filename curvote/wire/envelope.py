@@ -83,21 +83,30 @@ def open_sealed(
     UserError: another form than that of `seal_to_key`, an unknown key, any other
     content than what was sealed.
     """
+    seal_to, octets = read_sealed(data)
+    private = find_private(seal_to)
+    if private is None:
+        raise UserError(
+            f"sealed to {seal_to[:12]}, which is no key of an open round here."
+        )
+    try:
+        return seal_to, _SUITE.decrypt(octets, _load_private_key(private), info=INFO)
+    except (InvalidTag, ValueError):
+        words = "the sealed part was altered, or made for another key."
+        raise UserError(words) from None
+
+
+def read_sealed(data: bytes) -> tuple[str, bytes]:
+    """Return the public key that ``data`` was sealed to, and what is encrypted.
+
+    UserError: another form than that of `seal_to_key`.
+    """
     value = parse_json(data, LARGEST_ENVELOPE)
     form = read_form(_SealedForm, value, "not a sealed envelope: ")
     octets = signing.from_base64url(form.sealed)
     if _sealed_line(form.sealed, form.to) != data:
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
-    private = find_private(form.to)
-    if private is None:
-        raise UserError(
-            f"sealed to {form.to[:12]}, which is no key of an open round here."
-        )
-    try:
-        return form.to, _SUITE.decrypt(octets, _load_private_key(private), info=INFO)
-    except (InvalidTag, ValueError):
-        words = "the sealed part was altered, or made for another key."
-        raise UserError(words) from None
+    return form.to, octets
 
 
 def _sealed_line(sealed: str, to: str) -> bytes:

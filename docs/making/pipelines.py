@@ -93,7 +93,7 @@ def _row(setting: Setting) -> str:
         path = ".".join(["source", *names[2:]])
     values = _cell(setting.values)
     unit = f" ({setting.unit})" if setting.unit else ""
-    examples = "; ".join(f"`{example}`" for example in setting.examples)
+    examples = "; ".join(f"`{example}`" for example in setting.lines)
     words = f"{setting.text} Example: {examples}" if examples else setting.text
     default = f"`{setting.default}`" if setting.default else ""
     return f"| `{path}` | {values}{unit} | {_cell(default)} | {_cell(words)} |"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,8 +19,6 @@ from curvote.pipeline.config.yaml_document import as_one_line
 
 Schema = dict[str, Any]
 
-_DEFINITIONS: Final = "#/$defs/"
-_ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
 _KINDS: Final = {
     "integer": "whole number",
     "number": "number",
@@ -34,6 +32,7 @@ _LIMITS: Final = {
     "maximum": "to {}",
     "exclusiveMaximum": "below {}",
 }
+_INNER: Final = ("anyOf", "oneOf", "allOf", "items", "additionalProperties", "then")
 
 
 @cache
@@ -43,45 +42,36 @@ def setting_texts() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
-def text_key(path: str) -> str | None:
-    """Return the key of the text that counts for a path; None: there is no text."""
+def text_key(path: str) -> str:
+    """Return the key of the text that counts for a path; the path where none does."""
     first, _, rest = path.partition(".")
-    shorter = {
-        "source": f"source.{rest.partition('.')[2]}",
-        "defaults": rest,
-    }.get(first, path)
-    return next((key for key in (path, shorter) if key in setting_texts()), None)
+    shared = {"source": f"source.{rest.partition('.')[2]}", "defaults": rest}
+    keys = (path, shared.get(first, path))
+    return next((key for key in keys if key in setting_texts()), path)
 
 
 @dataclass(frozen=True)
 class Setting:
     """A setting: its path, its own part of the JSON Schema, and what is written of it.
 
-    ``schema`` has no references left at its own level.
+    ``schema`` refers to nothing at its own level; an empty ``text``: there is none.
     """
 
     path: str
-    schema: Mapping[str, Any]
+    schema: Schema
+    text: str = ""
+    unit: str = ""
+    examples: tuple[Any, ...] = ()
 
     @property
-    def text(self) -> str:
-        """Say in a sentence what it is for, or nothing where nobody wrote that."""
-        return str(self._entry.get("text", "")).strip()
+    def name(self) -> str:
+        """The last word of the path."""
+        return self.path.rpartition(".")[2]
 
     @property
-    def unit(self) -> str:
-        """The unit of its numbers, or nothing."""
-        return str(self._entry.get("unit", ""))
-
-    @property
-    def _entry(self) -> Mapping[str, Any]:
-        return setting_texts().get(text_key(self.path) or "", {})
-
-    @property
-    def examples(self) -> list[str]:
-        """What may stand in the file, each in a line, as ``size: 11``."""
-        name = self.path.rpartition(".")[2]
-        return [f"{name}: {as_one_line(e)}" for e in self._entry.get("examples", ())]
+    def lines(self) -> list[str]:
+        """Each example as a line of the file: ``size: 11``."""
+        return [f"{self.name}: {as_one_line(example)}" for example in self.examples]
 
     @property
     def default(self) -> str:
@@ -96,33 +86,38 @@ class Setting:
         """What it may be: choices, or its kind and limits."""
         return " or ".join(dict.fromkeys(_describe_values(self.schema)))
 
+    @property
     def description(self) -> str:
-        """Return text, unit and default in one paragraph, for an editor."""
+        """Text, unit and default in one paragraph, for an editor."""
         unit = f" Unit: {self.unit}." if self.unit else ""
-        default = f" Default: {self.default}." if self.default else ""
-        return f"{self.text}{unit}{default}"
+        return f"{self.text}{unit}" + (
+            f" Default: {self.default}." if self.default else ""
+        )
 
 
-def _describe_values(schema: Mapping[str, Any]) -> Iterator[str]:
+def _describe_values(form: Schema) -> Iterator[str]:
     """Yield a phrase for each of the forms that a value may have."""
-    kind = "object" if "$ref" in schema else schema.get("type")
-    for alternative in _ALTERNATIVES[:2]:
-        for inner in schema.get(alternative, ()):
-            yield from _describe_values(inner)
-    if "const" in schema or "enum" in schema:
-        choices = schema.get("enum", [schema.get("const")])
-        yield from (f"`{json.dumps(c).strip(chr(34))}`" for c in choices)
+    kind = "object" if "$ref" in form else form.get("type", "")
+    for inner in (*form.get("anyOf", ()), *form.get("oneOf", ())):
+        yield from _describe_values(inner)
+    if choices := form.get("enum", [form["const"]] if "const" in form else []):
+        yield from (f"`{json.dumps(choice).strip(chr(34))}`" for choice in choices)
     elif kind == "array":
-        inner = " or ".join(dict.fromkeys(_describe_values(schema.get("items", {}))))
+        inner = " or ".join(dict.fromkeys(_describe_values(form.get("items", {}))))
         yield f"list of {inner}" if inner else "list"
     elif kind in _KINDS:
-        limits = [w.format(f"{schema[k]:g}") for k, w in _LIMITS.items() if k in schema]
+        limits = [w.format(f"{form[k]:g}") for k, w in _LIMITS.items() if k in form]
         yield " ".join([_KINDS[kind], *limits])
 
 
 def list_settings(schema: Schema) -> list[Setting]:
     """Return all settings that a schema of pipelines.yaml knows, in its order."""
-    return [Setting(path, resolve(schema, form)) for path, form in _walk(schema)]
+    return [_describe(schema, path, form) for path, form in _walk(schema, schema, "")]
+
+
+def _describe(schema: Schema, path: str, form: Schema) -> Setting:
+    entry = setting_texts().get(text_key(path), {})
+    return Setting(path, _resolve(schema, form), **entry)
 
 
 def describe_settings(schema: Schema) -> Schema:
@@ -130,55 +125,47 @@ def describe_settings(schema: Schema) -> Schema:
 
     What classes of the program say of themselves is taken out: it is for programmers.
     """
-    for definition in [schema, *schema["$defs"].values()]:
-        _drop_notes(definition)
-    for path, form in _walk(schema):
-        setting = Setting(path, resolve(schema, form))
-        if setting.text:
-            form["description"] = setting.description()
-        if examples := setting_texts().get(text_key(path) or "", {}).get("examples"):
-            form["examples"] = examples
+    _drop_notes(schema)
+    for path, form in _walk(schema, schema, ""):
+        setting = _describe(schema, path, form)
+        form.update({"description": setting.description} if setting.text else {})
+        form.update({"examples": setting.examples} if setting.examples else {})
     return schema
 
 
-def _drop_notes(schema: Any) -> None:
-    if isinstance(schema, dict):
+def _drop_notes(part: Any) -> None:
+    if isinstance(part, dict):
         for key in ("title", "description"):
-            if isinstance(schema.get(key), str):
-                del schema[key]
-    inner_parts = schema.values() if isinstance(schema, dict) else schema
-    for inner in inner_parts if isinstance(schema, dict | list) else ():
+            if isinstance(part.get(key), str):
+                del part[key]
+    inner_parts = part.values() if isinstance(part, dict) else part
+    for inner in inner_parts if isinstance(part, dict | list) else ():
         _drop_notes(inner)
 
 
-def resolve(schema: Schema, form: Schema) -> Schema:
+def _resolve(schema: Schema, form: Schema) -> Schema:
     """Return a part of the schema, or of its list, with what that refers to."""
-    reference = form.get("$ref")
-    if reference is None:
-        items = {"items": resolve(schema, form["items"])} if "items" in form else {}
-        return form | items
-    definition = schema["$defs"][reference.removeprefix(_DEFINITIONS)]
-    return resolve(schema, definition) | form
+    if "$ref" in form:
+        definition = schema["$defs"][form["$ref"].removeprefix("#/$defs/")]
+        return _resolve(schema, definition) | form
+    return form | (
+        {"items": _resolve(schema, form["items"])} if "items" in form else {}
+    )
 
 
-def _walk(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield path and schema of each property, in the order of the file."""
-    yield from _walk_part(schema, schema, "")
-
-
-def _walk_part(schema: Schema, form: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    if reference := form.get("$ref"):
-        name = reference.removeprefix(_DEFINITIONS)
+def _walk(schema: Schema, form: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yield path and schema of each property below, in the order of the file."""
+    if "$ref" in form:
+        name = form["$ref"].removeprefix("#/$defs/")
         # The source's name is a part of the paths of its settings.
         place = name if path == "source" else path
-        yield from _walk_part(schema, schema["$defs"][name], place)
+        yield from _walk(schema, schema["$defs"][name], place)
     for name, inner in form.get("properties", {}).items():
         place = f"{path}.{name}" if path else name
         yield place, inner
-        yield from _walk_part(schema, inner, place)
+        yield from _walk(schema, inner, place)
     place = "" if path == "pipelines" else path
-    for key in (*_ALTERNATIVES, "items", "additionalProperties", "then"):
-        value = form.get(key)
+    for value in (form.get(key) for key in _INNER):
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, dict):
-                yield from _walk_part(schema, inner, place)
+                yield from _walk(schema, inner, place)

@@ -194,7 +194,7 @@ def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> Non
     """docs/pipelines.schema.json is what `curvote list --schema` prints."""
     root = Path(__file__).resolve().parents[3]
     stored = json.loads((root / "docs" / "pipelines.schema.json").read_text())
-    assert stored == editor_schema()
+    assert stored == editor_schema(), "run python -m docs.making.pipelines"
     shipped = parse_value((root / "pipelines.yaml").read_text())
     jsonschema.validate(shipped, stored)
     shipped["pipelines"]["demo"]["agregate"] = {}
