@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.flows.environment import process_tag
+from curvote.cli.rehearsal import run_once
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release.publication import close_round, publish_rounds
-from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.release.publication import close_round
 from curvote.pipeline.run.planner import Plan, make_plan
-from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
 from tests import clients_process
 from tests.processes import start_fork
@@ -47,15 +45,8 @@ class Server:
 
     def run(self) -> tuple[Plan, RunRecord]:
         """Do what `curvote run` does: all that is not blocked, then publish."""
-        plan = self.plan()
-        record = records.record_start(
-            self.project, plan.configured, plan.steps, process_tag()
-        )
-        for step in plan.steps_to_run():
-            execute_step(self.project, step)
-        list(publish_rounds(self.project, plan.configured, plan.steps))
-        status = "blocked" if plan.blocked_steps() else "completed"
-        return plan, records.record_end(self.project, record, status)
+        configured = PipelinesFile(self.project).configure_pipeline(NAME)
+        return run_once(self.project, configured)[:2]
 
     def close(self) -> None:
         """Go on with what is in."""

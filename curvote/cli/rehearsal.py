@@ -130,8 +130,8 @@ def _write_public_table(source: dict[str, Any], rows: int, folder: Path) -> None
     columns = {source["record"]: [f"made-up-{n}" for n in range(1, rows + 1)]}
     for name in source["features"]:
         words = texts.get(name)
-        drawn = rng.choice(words, rows) if words else rng.normal(size=rows)
-        columns[name] = drawn.tolist()
+        column = rng.choice(words, rows) if words else rng.normal(size=rows)
+        columns[name] = column.tolist()
     pd.DataFrame(columns).to_csv(folder / source["path"], index=False)
 
 
@@ -168,13 +168,12 @@ class MadeUpClient:
         words = {"label": classes[place]}
         if way is Way.TABLE:
             bounds = {feature: ends for feature, *ends in task.features}
-            drawn: dict[str, Any] = {
-                name: rng.uniform(*map(float, ends), size=n)
-                for name, ends in bounds.items()
+            table: dict[str, Any] = {
+                name: rng.uniform(low, high, n) for name, (low, high) in bounds.items()
             }
-            drawn |= {"record": range(n), "label": np.resize(classes, n)}
+            table |= {"record": range(n), "label": np.resize(classes, n)}
             words = {"table": str(home / "table.csv")}
-            pd.DataFrame(drawn).to_csv(words["table"], index=False)
+            pd.DataFrame(table).to_csv(words["table"], index=False)
             form: dict[str, Any] = {"id": "record", "label": "label"}
             form["columns"] = {name: {"bounds": ends} for name, ends in bounds.items()}
             form["classes"] = classes
@@ -185,8 +184,8 @@ class MadeUpClient:
             numbers = public.get("centre", 0.0) + public.get("scale", 1.0) * numbers
             matrix = task.encoding.projection.matrix
             np.savetxt(words["curve"], np.linalg.pinv(matrix) @ numbers)
-        made = cls(name, home, path, invited, words, signed.fingerprint, task.cost(n))
-        return made.with_invitation(invited)
+        client = cls(name, home, path, invited, words, signed.fingerprint, task.cost(n))
+        return client.with_invitation(invited)
 
     def with_invitation(self, invited: Invitation) -> "MadeUpClient":
         """Return the client with another invitation in its hands."""
@@ -252,14 +251,14 @@ class Rehearsal:
         return record, opened
 
     def post(
-        self, who: str, deed: str, sent: bytes, status: int, then: str = ""
+        self, who: str, deed: str, envelope: bytes, status: int, then: str = ""
     ) -> None:
         """Send an envelope, tell what the server answers, note another status."""
-        answer = sending.try_sending(sending.service_address(self.url), sent)
-        found, words = (answer.status, answer.words) if answer else (0, "nothing")
-        self.tell(who, f"{deed}: the server answers {found} {words}{then}")
-        if found != status:
-            self.surprises.append(f"{deed}: {found} in place of {status}")
+        answer = sending.try_sending(sending.service_address(self.url), envelope)
+        code, words = (answer.status, answer.words) if answer else (0, "nothing")
+        self.tell(who, f"{deed}: the server answers {code} {words}{then}")
+        if code != status:
+            self.surprises.append(f"{deed}: {code} in place of {status}")
 
     def refuse(self, client: MadeUpClient, deed: str, *more: str, **state: Any) -> None:
         """Let a client refuse at home, and tell why."""
@@ -338,10 +337,10 @@ class Rehearsal:
             self.post("somebody", "does not seal", line, 400)
         done, notices = client.answer()
         self.tell(who, f"agrees to: {notices.splitlines()[-1]}")
-        sent = Path(done["envelope"]).read_bytes()
-        self.post(who, "answers", sent, 201, f". It would have spent {cost}")
+        envelope = Path(done["envelope"]).read_bytes()
+        self.post(who, "answers", envelope, 201, f". It would have spent {cost}")
         deed, then = "sends the same again, as if that was lost", ". It counts once"
-        self.post(who, deed, sent, 200, f"{then}, and spends nothing more")
+        self.post(who, deed, envelope, 200, f"{then}, and spends nothing more")
         self.refuse(client, "is asked to answer once more", "--new-release")
         deed, then = "answers again from a second ledger", ". The first answer stays"
         self.post(who, deed, second, 200, then)
@@ -360,11 +359,11 @@ class Rehearsal:
                 record, opened = self.run()
             for client in late:
                 status, then, (done, _) = 200, ". It was there before", client.answer()
-                sent = Path(done["envelope"]).read_bytes()
+                envelope = Path(done["envelope"]).read_bytes()
                 if done["new"]:  # one who seals does so to a key that is gone by now
-                    status = 400 if envelopes.is_sealed(sent) else 410
+                    status = 400 if envelopes.is_sealed(envelope) else 410
                     then = ". It is spent all the same: tell people until when"
-                self.post(client.name, "comes after the close", sent, status, then)
+                self.post(client.name, "comes after the close", envelope, status, then)
         with Intake(self.project.intake) as intake:
             count = sum(round_.accepted for round_ in intake.rounds(record.pipeline))
         self.tell("server", f"has {count} messages of {self.honest} honest clients")
