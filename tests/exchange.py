@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.cli.rehearsal import run_once
+from curvote.cli.commands.rehearsal import run_once
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message
 from curvote.pipeline.config.file import PipelinesFile

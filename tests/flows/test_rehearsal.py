@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.cli import rehearsal
+from curvote.cli.commands import rehearsal
 from tests import plain
 from tests.exchange import FAR, NAME
 from tests.processes import run_command, start_command, until

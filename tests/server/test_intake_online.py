@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from curvote.base.errors import UserError
 from curvote.cli.commands import intake as cli_intake
+from curvote.cli.commands import rehearsal
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.learning.votes import estimate_utility
@@ -20,7 +21,7 @@ from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
 from curvote.pipeline.run.results import drift_alerts
 from curvote.pipeline.store.artifacts import artifact
-from tests import exchange, plain
+from tests import plain
 from tests.damages import execute as execute_sql
 from tests.exchange import NAME, Server
 from tests.online_round import (
@@ -136,7 +137,7 @@ def test_a_kill_between_fold_and_result_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(exchange, "execute_step", dies)
+        patch.setattr(rehearsal, "execute_step", dies)
         with pytest.raises(KeyboardInterrupt):
             server.run()
     server.take(sent[40 : 40 + FOLD - 1])

@@ -70,7 +70,7 @@ def rehearse(
     with terminal.interruptible(f"rehearse {pipeline}"):
         place = find_project(project, starter=True)
         with environment.fast_imports():
-            from curvote.cli.rehearsal import rehearse_pipeline
+            from curvote.cli.commands.rehearsal import rehearse_pipeline
         rehearse_pipeline(place, pipeline, clients, keep)
 
 
