@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from curvote.pipeline.store.parquet import clear_cache
+
 
 def processes_of(root: Path) -> list[int]:
     """Return the processes that work on the project ``root``, ourselves left out."""
@@ -75,6 +77,7 @@ def start_fork(
     given = dict(os.environ if env is None else env)
 
     def child() -> None:
+        clear_cache()  # else a table of the parent's is closed later, by its number
         os.closerange(3, 65536)  # by the first of them the parent learns of the start
         warnings.simplefilter("ignore")
         os.environ.clear()
