@@ -12,16 +12,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.system import Part
 from curvote.flows.environment import process_tag
 from curvote.flows.tracking import cells as words
 from curvote.flows.tracking.cells import Headline, Metrics, Point
+from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import installed_version, log_model
 from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
+from curvote.pipeline.run.champion import Standing, Verdict, judge
 from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
 CURRENT_ALIAS = "current"
+# The one that no later one was better than beyond chance, and the latest that was not.
+CHAMPION_ALIAS, CHALLENGER_ALIAS = "champion", "challenger"
+_STANDING, _COMPARISONS = "standing", "comparisons"
 
 
 def link_model(client: MlflowClient, run_id: str, model: str) -> None:
@@ -41,33 +47,57 @@ def link_model(client: MlflowClient, run_id: str, model: str) -> None:
 
 
 def register_model(
-    client: MlflowClient, name: str, model: str, run_id: str, tags: Mapping[str, str]
+    log: ExperimentLog, cell: Cell, model: str, run_id: str, tags: Mapping[str, str]
 ) -> None:
-    """Register a model's newest version as the current one.
+    """Register a model's newest version as the current one, and judge it.
 
     Its tag ``headline`` describes it. One that is current already stays as it is.
     """
     from mlflow.exceptions import MlflowException
 
-    name = re.sub(r"[/:]", "-", name)
+    client, name = log.client, re.sub(r"[/:]", "-", log.record.pipeline)
     try:
         client.create_registered_model(name)
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-    with suppress(MlflowException):  # none is current yet
-        current = client.get_model_version_by_alias(name, CURRENT_ALIAS)
-        if current.tags.get("model") == model:
-            return
+    aliased: dict[str, Any] = {}
+    for alias in (CURRENT_ALIAS, CHAMPION_ALIAS):
+        with suppress(MlflowException):  # none is called so yet
+            aliased[alias] = client.get_model_version_by_alias(name, alias)
+    current, champion = aliased.get(CURRENT_ALIAS), aliased.get(CHAMPION_ALIAS)
+    if current and current.tags.get("model") == model:
+        return
+    standing = None
+    with suppress(UserError):  # what it was scored by is gone
+        standing = Standing.of(log.project, log.record, cell)
+    looks = int(client.get_registered_model(name).tags.get(_COMPARISONS, 0))
+    known = champion.tags.get(_STANDING) if champion else None
+    if standing is None:
+        verdict = Verdict("no number tells how good it is")
+    elif champion is None:
+        verdict = Verdict("the first champion", champion=True)
+    elif known is None:
+        verdict = Verdict("the champion was named by hand: it has no number")
+    else:
+        verdict = judge(log.project, Standing.from_json(known), standing, looks)
+    tags = {**tags, "model": model, "verdict": verdict.words}
+    tags |= {_STANDING: standing.to_json()} if standing else {}
     model_version = client.create_model_version(
         name,
         f"models:/{model}",
         run_id,
-        {**tags, "model": model},
+        tags,
         description=tags.get("headline"),
         model_id=model,
     )
-    client.set_registered_model_alias(name, CURRENT_ALIAS, model_version.version)
+    if verdict.counted:
+        client.set_registered_model_tag(name, _COMPARISONS, str(looks + 1))
+    rank = CHAMPION_ALIAS if verdict.champion else CHALLENGER_ALIAS
+    for alias in (CURRENT_ALIAS, rank):
+        client.set_registered_model_alias(name, alias, model_version.version)
+    if verdict.champion:
+        client.delete_registered_model_alias(name, CHALLENGER_ALIAS)
 
 
 _LATEST_FIRST = "attributes.start_time DESC"
@@ -202,8 +232,6 @@ def log_cell(
 # The parameters of each cell, and the id of its model.
 LoggedCells = dict[Cell, tuple[dict[str, str], str | None]]
 
-_DIGEST_LENGTH = 36  # letters of a digest that MLflow takes
-
 
 def log_run_with_cells(
     log: ExperimentLog,
@@ -236,7 +264,7 @@ def log_run_with_cells(
             link_model(log.client, parent, model)
             tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
             tags["headline"] = headline.title
-            register_model(log.client, log.record.pipeline, model, parent, tags)
+            register_model(log, headline.cell, model, parent, tags)
         log.close(parent)
     except BaseException:
         with contextlib.suppress(Exception):
@@ -248,7 +276,6 @@ def log_run_with_cells(
 def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
 
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
     facts = words.stage_facts(stored)
@@ -266,18 +293,7 @@ def _fill_parent(
     points.append(("reused", sum(reused) / max(1, len(reused)), 0))
     read, _ = logged.get(headline.cell, ({}, None))
     sizes = words.run_sizes(log.record, read, facts)
-    # The run's data sets: names and digests, no values. Of a file that nobody published
-    # only the keyed digest is known here.
-    inputs = []
-    for source in (s for s in stored if not s.manifest["components"]["inputs"]):
-        params = source.manifest["components"]["params"]
-        name = params.get("source", {}).get("name", source.stage)
-        plain = [{"name": name, "key": source.key}]
-        for file in source.metadata.get("raw") or plain:
-            digest = file.get("sha256") or file.get("hmac_sha256") or source.key
-            data = Dataset(name, digest[:_DIGEST_LENGTH], "curvote", json.dumps(file))
-            tag = InputTag("mlflow.data.context", "source")
-            inputs.append(DatasetInput(data, [tag]))
+    inputs = dataset_inputs(stored)
     keys = [entry["key"] for entry in log.record.steps]
     protocols = dict.fromkeys(cell["protocol"] or "" for cell in logged)
     command = words.run_command(log.record)
