@@ -156,6 +156,7 @@ def _state_variables(state: Path) -> dict[str, str]:
         "MLFLOW_TRACKING_URI": f"sqlite:///{state / 'mlflow.db'}",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_LOGGING_LEVEL": "ERROR",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
         # Sums are done in one order, so that equal runs give equal bytes.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

@@ -24,6 +24,7 @@ from curvote.cli.commands import (
 )
 from curvote.cli.commands import project as project_commands
 from curvote.cli.commands.deploy import deploy
+from curvote.cli.commands.rerun import rerun
 from curvote.cli.utility import utility
 from curvote.flows import environment, lines
 from curvote.pipeline.config.project import find_project
@@ -188,6 +189,7 @@ for command in (
     runs.rehearse,
     runs.runs,
     runs.diff,
+    rerun,
     runs.show,
     project_commands.status,
     project_commands.health,

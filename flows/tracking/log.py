@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from itertools import accumulate
@@ -29,6 +30,8 @@ from curvote.flows.tracking import store
 from curvote.flows.tracking.cells import Headline, Row
 from curvote.flows.tracking.runs import CellLog, ExperimentLog, log_run_with_cells
 from curvote.flows.tracking.store import connect
+from curvote.flows.tracking.usage import start_sampling
+from curvote.pipeline.config import yaml_document
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
@@ -113,6 +116,39 @@ def log_missing_runs(
     return done
 
 
+def find_logged_run(project: Project, name: str) -> RunRecord | None:
+    """Return a run as MLflow keeps it, by its id there or the one of its record.
+
+    None: MLflow has no such run, or is not installed. Its steps' cells are texts.
+    """
+    if not find_spec("mlflow"):
+        return None
+    from mlflow.artifacts import load_text
+    from mlflow.exceptions import MlflowException
+
+    client = connect(project)
+    experiments = [e.experiment_id for e in client.search_experiments()]
+    wanted = f"tags.`curvote.run` = '{name}'"
+    try:
+        run = next(iter(client.search_runs(experiments, wanted)), None)
+        run = run or client.get_run(name)
+        files = ("config.yaml", "plan.json")
+        texts = [load_text(f"{run.info.artifact_uri}/{file}") for file in files]
+    except MlflowException:
+        return None
+    tags, moment = run.data.tags, run.info.start_time / 1000
+    pipeline, *overrides = tags["mlflow.source.name"].split(" --set ")
+    return RunRecord(
+        id=tags["curvote.run"],
+        pipeline=pipeline.removeprefix("curvote run "),
+        started=datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds"),
+        overrides=overrides,
+        config=yaml_document.parse_value(texts[0]),
+        steps=json.loads(texts[1]),
+        status="completed",
+    )
+
+
 def make_database(project: Project) -> None:
     """Create or upgrade MLflow's database, one process at a time."""
     prepare_environment(project.root)
@@ -125,6 +161,7 @@ def preload(project: Project) -> None:
     with contextlib.suppress(Exception):
         import mlflow.sklearn
 
+        start_sampling()
         if "http" not in urlsplit(os.environ["MLFLOW_TRACKING_URI"]).scheme:
             import mlflow.store.tracking.sqlalchemy_store  # noqa: F401  the same
         path = MLFLOW.path(project)

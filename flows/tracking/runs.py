@@ -21,6 +21,7 @@ from curvote.flows.tracking.cells import Headline, Metrics, Point
 from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import installed_version, log_model
 from curvote.flows.tracking.store import delete_run
+from curvote.flows.tracking.usage import usage_metrics
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
@@ -318,6 +319,9 @@ def _fill_parent(
     }
     log.write(parent, points, common | sizes, tags)
     log.client.log_inputs(parent, inputs)
+    moments = _to_milliseconds(log.record.started), log.end + 1000
+    if usage := usage_metrics(*moments):  # its start and end are whole seconds
+        log.client.log_batch(parent, usage)
     config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
     plan = [s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in log.record.steps]

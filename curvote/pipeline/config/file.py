@@ -269,9 +269,12 @@ class PipelinesFile:
             if not equals or not path:
                 raise UserError(f"--set {override!r}: write it as a.b=value.")
             try:
-                settings.set_dotted(merged, path, yaml_document.parse_value(text))
+                value = yaml_document.parse_value(text)
+                settings.set_dotted(merged, path, value)
             except UserError as error:
                 raise UserError(f"--set {override!r}: {error}") from None
+            if value is None and path in merged:  # a section that is taken out
+                del merged[path]
         set_values = {key: value for key, value in fixed.items() if value is not None}
         merged |= set_values
         changes = [*overrides, *(f"{key}={value}" for key, value in set_values.items())]

@@ -14,7 +14,7 @@ from curvote.pipeline.store.artifacts import stored_artifact
 from curvote.pipeline.store.records import RunRecord
 
 # What these say changes no number of a run.
-_NEUTRAL_KEYS: Final = ("description", "schedule")
+NEUTRAL_KEYS: Final = ("description", "schedule")
 _MAX_REASONS: Final = 6
 INPUT_PREFIX: Final = "input "
 
@@ -37,7 +37,7 @@ def changed_settings(first: RunRecord, second: RunRecord) -> list[SettingChange]
         {
             ".".join(path): value
             for path, value in flat_items(run.config)
-            if path[0] not in _NEUTRAL_KEYS and value is not None
+            if path[0] not in NEUTRAL_KEYS and value is not None
         }
         for run in (first, second)
     )
