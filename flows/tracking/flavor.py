@@ -10,6 +10,7 @@ checks its input itself, and says in a line what is missing.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -37,8 +38,6 @@ def log_model(
     example is made up of what is stated in public: a form's bounds and categories, or
     the ``features`` of ``facts``, what the cell's stages recorded.
     """
-    import sys
-
     import skops.io
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
@@ -133,27 +132,19 @@ def save_model(path: str, mlflow_model: Model | None = None, **options: Any) -> 
 
 def _load_pyfunc(path: str) -> Any:
     """Load a model for MLflow, which looks for this name."""
+    import pandas as pd
+
     pyfunc: Any = import_module("mlflow.pyfunc")  # untyped
     check = getattr(pyfunc, "_enforce_schema", None)
     if check is not None and getattr(check, "__module__", "") != __name__:
 
         def check_others(data: Any, schema: Schema, flavor: str | None = None) -> Any:
-            if flavor == __name__:
-                return _as_records(data)
-            return check(data, schema, flavor)
+            if flavor != __name__:
+                return check(data, schema, flavor)
+            if isinstance(data, Mapping):  # of JSON: a record, or columns
+                single = all(np.ndim(value) == 0 for value in data.values())
+                return pd.DataFrame([data] if single else dict(data))
+            return data
 
         pyfunc._enforce_schema = check_others  # noqa: SLF001 - no other way in
     return import_module("mlflow.sklearn")._load_pyfunc(path)  # noqa: SLF001 - the same
-
-
-def _as_records(data: Any) -> Any:
-    """Return what was given, the forms of JSON as a table or an array."""
-    import pandas as pd
-
-    if isinstance(data, Mapping):
-        single = all(np.ndim(value) == 0 for value in data.values())
-        return pd.DataFrame([data] if single else dict(data))
-    if isinstance(data, list):
-        named = any(isinstance(row, Mapping) for row in data)
-        return pd.DataFrame(data) if named else np.asarray(data)
-    return data

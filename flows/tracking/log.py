@@ -119,7 +119,7 @@ def log_missing_runs(
 def find_logged_run(project: Project, name: str) -> RunRecord | None:
     """Return a run as MLflow keeps it, by its id there or the one of its record.
 
-    None: MLflow has no such run, or is not installed. Its steps' cells are texts.
+    None: MLflow has no such run, or is not installed.
     """
     if not find_spec("mlflow"):
         return None
@@ -127,26 +127,23 @@ def find_logged_run(project: Project, name: str) -> RunRecord | None:
     from mlflow.exceptions import MlflowException
 
     client = connect(project)
-    experiments = [e.experiment_id for e in client.search_experiments()]
-    wanted = f"tags.`curvote.run` = '{name}'"
+    places = [e.experiment_id for e in client.search_experiments()]
     try:
-        run = next(iter(client.search_runs(experiments, wanted)), None)
-        run = run or client.get_run(name)
-        files = ("config.yaml", "plan.json")
-        texts = [load_text(f"{run.info.artifact_uri}/{file}") for file in files]
+        logged = client.search_runs(places, f"tags.`curvote.run` = '{name}'")
+        run = logged[0] if logged else client.get_run(name)
+        config, plan = (
+            yaml_document.parse_value(load_text(f"{run.info.artifact_uri}/{file}"))
+            for file in ("config.yaml", "plan.json")
+        )
     except MlflowException:
         return None
-    tags, moment = run.data.tags, run.info.start_time / 1000
-    pipeline, *overrides = tags["mlflow.source.name"].split(" --set ")
-    return RunRecord(
-        id=tags["curvote.run"],
-        pipeline=pipeline.removeprefix("curvote run "),
-        started=datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds"),
-        overrides=overrides,
-        config=yaml_document.parse_value(texts[0]),
-        steps=json.loads(texts[1]),
-        status="completed",
-    )
+    tags = run.data.tags
+    command, *overrides = tags["mlflow.source.name"].split(" --set ")
+    moment = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
+    pipeline, started = command.rpartition(" ")[2], moment.isoformat(timespec="seconds")
+    steps = [step for step in plan if isinstance(step["cell"], dict)]  # once a text
+    record = RunRecord(tags["curvote.run"], pipeline, started, overrides, config, steps)
+    return replace(record, status="completed")
 
 
 def make_database(project: Project) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,11 @@ from curvote.flows.tracking.cells import Headline, Metrics, Point
 from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import installed_version, log_model
 from curvote.flows.tracking.store import delete_run
-from curvote.flows.tracking.usage import usage_metrics
+from curvote.flows.tracking.usage import usage_between
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
-from curvote.pipeline.run.champion import Standing, Verdict, judge
+from curvote.pipeline.run.champion import Standing, Verdict, find_standing, judge
 from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def register_model(
         return
     standing = None
     with suppress(UserError):  # what it was scored by is gone
-        standing = Standing.of(log.project, log.record, cell)
+        standing = find_standing(log.project, log.record, cell)
     looks = int(client.get_registered_model(name).tags.get(_COMPARISONS, 0))
     known = champion.tags.get(_STANDING) if champion else None
     if standing is None:
@@ -81,9 +81,10 @@ def register_model(
     elif known is None:
         verdict = Verdict("the champion was named by hand: it has no number")
     else:
-        verdict = judge(log.project, Standing.from_json(known), standing, looks)
+        best = Standing(**json.loads(known))
+        verdict = judge(log.project, best, standing, looks)
     tags = {**tags, "model": model, "verdict": verdict.words}
-    tags |= {_STANDING: standing.to_json()} if standing else {}
+    tags |= {_STANDING: json.dumps(asdict(standing))} if standing else {}
     model_version = client.create_model_version(
         name,
         f"models:/{model}",
@@ -278,6 +279,8 @@ def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
 
+    from mlflow.entities import Metric
+
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
     facts = words.stage_facts(stored)
     points = [*headline.points]
@@ -319,10 +322,15 @@ def _fill_parent(
     }
     log.write(parent, points, common | sizes, tags)
     log.client.log_inputs(parent, inputs)
-    moments = _to_milliseconds(log.record.started), log.end + 1000
-    if usage := usage_metrics(*moments):  # its start and end are whole seconds
-        log.client.log_batch(parent, usage)
+    end = log.end + 1000  # a record has whole seconds
+    used = usage_between(_to_milliseconds(log.record.started), end)
+    machine = [
+        Metric(f"system/{name}", value, moment, step)
+        for step, (moment, values) in enumerate(used)
+        for name, value in values.items()
+    ]
+    log.client.log_batch(parent, machine)
     config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
-    plan = [s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in log.record.steps]
-    log.client.log_text(parent, json.dumps(plan, indent=1), "plan.json")
+    plan = json.dumps(log.record.steps, indent=1)
+    log.client.log_text(parent, plan, "plan.json")

@@ -112,6 +112,8 @@ def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
         loaded.predict(texts)
     with pytest.raises(UserError, match="columns are missing"):
         loaded.predict(frame[["sex"]])
+    assert loaded.input_example.to_numpy().tolist() == [[50.0, "f", 1.0]]
+    assert "pyarrow==" in (place / "requirements.txt").read_text()
     csv = whole.to_csv(index=False)
     schema = loaded.metadata.get_input_schema()
     served = json.loads(invocations(csv, "text/csv", loaded, schema).response)

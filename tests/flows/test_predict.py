@@ -1,6 +1,5 @@
 """`curvote predict` and a run's model take the table that the run was trained on."""
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,11 @@ from typer.testing import CliRunner, Result
 from curvote import load_run
 from curvote.base.errors import UserError
 from curvote.cli import app
-from curvote.flows.tracking.flavor import log_model
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import begin_project
 from tests import messy_table, plain
 from tests.datasets.test_beginning import parse_value
 from tests.private_table import TABLE
-from tests.run.test_final_models import into_folders
 
 STUDY = plain.TINY | {
     "clients": {"train": 300, "vote": 230, "test": 60},
@@ -249,34 +246,6 @@ def test_a_table_of_a_stage_is_found_by_the_cells_that_it_serves(
     )
     with pytest.raises(UserError, match="none is of"):
         run.table("project", {"epsilon": 7}, name="constants")
-
-
-def test_a_logged_model_takes_the_same_table(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MLflow's registered model, as a function and as a service that reads JSON.
-
-    Its signature names the raw columns; its example is nobody's row.
-    """
-    import mlflow.pyfunc
-    from mlflow.pyfunc import scoring_server
-
-    into_folders(tmp_path, monkeypatch)
-    model = load_run("table", project.root).model({"epsilon": 8})
-    loaded = mlflow.pyfunc.load_model(log_model("", "kept", model))
-    frame = people()
-    told = model.predict(frame)
-    assert np.array_equal(loaded.predict(frame), told)
-    names = loaded.metadata.get_input_schema().input_names()
-    assert names[:3] == ["age", "sex", "dose"]
-    example = json.loads((tmp_path / "kept" / "input_example.json").read_text())
-    assert example["data"] == [[50.0, "f", 1.0]]
-    body = frame[:8].to_json(orient="split", index=False)
-    schema, kind = loaded.metadata.get_input_schema(), "application/json"
-    text = f'{{"dataframe_split": {body}}}'
-    asked = scoring_server.invocations(text, kind, loaded, schema)
-    assert json.loads(asked.response)["predictions"] == told[:8].tolist()
-    assert "pyarrow==" in (tmp_path / "kept" / "requirements.txt").read_text()
 
 
 def test_a_model_of_an_earlier_version_says_what_it_said(project: Project) -> None:

@@ -33,10 +33,18 @@ def rerun(
 ) -> None:
     """Make a run again as it was configured, after saying what differs today."""
     from curvote.pipeline.run.planner import make_plan
-    from curvote.pipeline.run.run_object import require_plan
+    from curvote.pipeline.run.run_object import find_run, require_plan
 
     place = terminal.open_store(project)
-    record = _find_kept(place, run)
+    try:
+        record = find_run(place, run)
+    except UserError:
+        from curvote.flows.tracking.log import find_logged_run
+
+        kept = find_logged_run(place, run)
+        if kept is None:
+            raise
+        record = kept
     require_plan(record)
     name = record.pipeline
     if record.config.get("mode") == "production":
@@ -59,21 +67,6 @@ def rerun(
         options = {"overrides": list(configured.overrides), "engine": engine}
         run_and_print(place, {"pipeline": name, "workers": workers, **options})
         typer.echo(f"`curvote diff {record.id} {name}` compares the two")
-
-
-def _find_kept(project: Project, name: str) -> RunRecord:
-    """Return a run by its name here or its id in MLflow; UserError: there is none."""
-    from curvote.pipeline.run.run_object import find_run
-
-    try:
-        return find_run(project, name)
-    except UserError:
-        from curvote.flows.tracking.log import find_logged_run
-
-        kept = find_logged_run(project, name)
-        if kept is None:
-            raise
-        return kept
 
 
 def _configure_as(
@@ -105,7 +98,7 @@ def _configure_as(
         except UserError as error:
             if keys == every:
                 raise
-            said, keys = said or [str(error)], every
+            said, keys = said or str(error).splitlines(), every
             continue
         changes = changed_settings(record, replace(record, config=made.values()))
         said = said or [str(change) for change in changes]
@@ -120,15 +113,13 @@ def _key_changes(
 ) -> Iterator[str]:
     """Yield why stages are computed otherwise today, each reason with its stages."""
     from curvote.pipeline.plan.step import differences
-    from curvote.pipeline.run.history import INPUT_PREFIX
+    from curvote.pipeline.run.history import INPUT_PREFIX, step_keys
     from curvote.pipeline.store.artifacts import artifact
 
-    before = {(s["stage"], str(s["cell"])): s["key"] for s in record.steps}
+    before = step_keys(record)
     stages: dict[str, list[str]] = {}
     for step in steps:
-        cells = (step.cell.to_json(), step.cell)  # in a record, and in MLflow's plan
-        keys = (before.get((step.stage.name, str(cell))) for cell in cells)
-        key = next(filter(None, keys), None)
+        key = before.get((step.stage.name, step.cell))
         if key == step.key:
             continue
         reasons = ["that run had no such step"]

@@ -9,12 +9,10 @@ runs there are and whatever they have in common (Bonferroni's inequality).
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scipy.special import ndtr, stdtr
 
@@ -44,54 +42,42 @@ class Standing:
     """
 
     run: str
+    basis: dict[str, str]
     value: float
     se: float | None
     n: int
-    tries: int
     better: str
-    basis: dict[str, str]
+    tries: int = 1
 
-    @classmethod
-    def of(cls, project: Project, record: RunRecord, cell: Cell) -> Self | None:
-        """Return the standing of a run's model; None: no number tells of it.
 
-        UserError: what it was computed from is gone.
-        """
-        source = {k: v for k, v in record.config["source"].items() if k != "path"}
-        basis = {"source": json_digest(source)[:16]}
-        part = settings.part_of_cell(record.config, cell)
-        axis = find_system(part.settings.protocol).x.name
-        place = Cell.from_mapping({axis: cell[axis]}).words
-        if record.config.get("mode") == "production":
-            told = results.production_outcomes(project, record).get(cell, {})
-            for name in (name for name in told if f"{name}_se" in told):
-                measure = {"measure": f"{name} of a release, {place}"}
-                tries = int(told.get("classifiers", 1))
-                number = told[name], told[f"{name}_se"]
-                return cls(record.id, *number, 0, tries, "higher", basis | measure)
-            return None
-        found = _main_scores(project, record)
-        if found is None:
-            return None
-        metric, scores = found
-        basis |= {"data": json_digest([*_raw_files(project, record)])[:16]}
-        basis |= {"measure": f"{metric.name}, {place}"}
-        n, mean = len(scores), float(scores.mean())
-        se = float(scores.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-        return cls(record.id, mean, se, n, 1, metric.better, basis)
+def find_standing(project: Project, record: RunRecord, cell: Cell) -> Standing | None:
+    """Return the standing of the model of a cell; None: no number tells of it.
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the standing that `to_json` wrote."""
-        return cls(**json.loads(text))
-
-    def to_json(self) -> str:
-        """Return it as one line."""
-        return json.dumps(asdict(self))
-
-    def __str__(self) -> str:
-        measure = self.basis["measure"].partition(",")[0]
-        return f"{measure} {self.value:.4g}"
+    UserError: what it was computed from is gone.
+    """
+    source = {k: v for k, v in record.config["source"].items() if k != "path"}
+    basis = {"source": json_digest(source)[:16]}
+    part = settings.part_of_cell(record.config, cell)
+    axis = find_system(part.settings.protocol).x.name
+    place = Cell.from_mapping({axis: cell[axis]}).words
+    if record.config.get("mode") == "production":
+        told = results.production_outcomes(project, record).get(cell, {})
+        for name in (name for name in told if f"{name}_se" in told):
+            basis["measure"] = f"{name} of a release, {place}"
+            number, tries = (told[name], told[f"{name}_se"]), told.get("classifiers", 1)
+            return Standing(record.id, basis, *number, 0, "higher", int(tries))
+        return None
+    found = _main_scores(project, record)
+    if found is None:
+        return None
+    places = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)
+    parts = [artifact(project, *place).manifest["components"] for place in places]
+    basis["data"] = json_digest([p.get("raw") for p in parts if not p["inputs"]])[:16]
+    metric, scores = found
+    basis["measure"] = f"{metric.name}, {place}"
+    n, mean = len(scores), float(scores.mean())
+    se = float(scores.std(ddof=1)) / math.sqrt(n) if n > 1 else None
+    return Standing(record.id, basis, mean, se, n, metric.better)
 
 
 def _main_scores(
@@ -100,25 +86,13 @@ def _main_scores(
     """Return a run's main score in each replicate, with its metric."""
     rows = results.declared_rows(record, results.mean_scores(project, record))
     place = results.main_score_index(record, rows)
-    if place is None:
-        return None
-    row = rows[place]
-    named = {**row, **row.get("setting", {})}
+    row = {} if place is None else {**rows[place], **rows[place].get("setting", {})}
     metrics = {m.name: m for m in comparison.declared_metrics(record)}
-    for where, scores in comparison.scores_by_replicate(
-        project, record, metrics
-    ).items():
-        if all((named.get(name) or None) == (value or None) for name, value in where):
+    by_place = comparison.scores_by_replicate(project, record, metrics) if row else {}
+    for where, scores in by_place.items():
+        if all((row.get(name) or None) == (value or None) for name, value in where):
             return metrics[row["metric"]], scores
     return None
-
-
-def _raw_files(project: Project, record: RunRecord) -> Iterator[Any]:
-    """Yield the digests of the files that a run's first stages read."""
-    for stage, key in dict.fromkeys((s["stage"], s["key"]) for s in record.steps):
-        components = artifact(project, stage, key).manifest["components"]
-        if not components["inputs"]:
-            yield components.get("raw")
 
 
 @dataclass(frozen=True)
@@ -136,15 +110,17 @@ class Verdict:
 def judge(project: Project, champion: Standing, new: Standing, looks: int) -> Verdict:
     """Return the verdict on a new model after ``looks`` comparisons before it."""
     if champion.basis != new.basis:
-        pairs = ((k, champion.basis.get(k), v) for k, v in new.basis.items())
         differing = ", ".join(
-            f"{after} instead of {before}" if name == "measure" else f"another {name}"
-            for name, before, after in pairs
-            if before != after
+            f"{value} instead of {champion.basis.get(name)}"
+            if name == "measure"
+            else f"another {name}"
+            for name, value in new.basis.items()
+            if value != champion.basis.get(name)
         )
         return Verdict(f"cannot be compared with the champion: {differing}")
     p = _chance(project, champion, new)
-    numbers = f"{new} against {champion.value:.4g} of the champion"
+    measure = new.basis["measure"].partition(",")[0]
+    numbers = f"{measure} {new.value:.4g} against {champion.value:.4g} of the champion"
     if p is None:
         return Verdict(f"{numbers}: no spread is known or they are equal, so no claim")
     level = comparison.ALPHA / ((looks + 1) * (looks + 2))
@@ -157,20 +133,18 @@ def judge(project: Project, champion: Standing, new: Standing, looks: int) -> Ve
 def _chance(project: Project, champion: Standing, new: Standing) -> float | None:
     """Return p of the difference of two standings; None: no claim.
 
-    By the test of `compare_scores` where both runs' scores are there; else by means and
-    standard errors: Welch's, of a release the normal law for each classifier tried.
+    Paired, as `compare_scores` has it, where both runs' scores are there; else by means
+    and errors: Welch's, of a release the normal law for each classifier tried.
     """
-    first, second = (load_record(project, s.run) for s in (champion, new))
-    if new.n and first and second:
+    runs = [load_record(project, standing.run) for standing in (champion, new)]
+    first, second = runs if new.n else (None, None)
+    if first and second and comparison.share_replicates(first, second):
         with suppress(UserError):  # gone (gc)
             before, after = _main_scores(project, first), _main_scores(project, second)
             if before and after:
-                metric, a = before
-                shared = comparison.share_replicates(first, second)
-                how: comparison.Test = "paired" if shared else "welch"
-                where = {"metric": metric.name}
-                metrics = {metric.name: metric}
-                return comparison.test_change(where, metrics, a, after[1], how).p
+                (metric, a), (_, b) = before, after
+                where, metrics = {"metric": metric.name}, {metric.name: metric}
+                return comparison.test_change(where, metrics, a, b, "paired").p
     if not champion.se or not new.se:
         return None
     u, v = champion.se**2, new.se**2
