@@ -36,7 +36,7 @@ def dataset_inputs(stored: Iterable[Artifact]) -> list[DatasetInput]:
         files = facts.get("raw") or [{"name": name, "key": ingested.key}]
         urls = [_published_url(file) for file in files]
         public = bool(facts.get("simulated")) or all(urls)
-        known = {key: facts[key] for key in _PROFILE if public and facts.get(key)}
+        statistics = {key: facts[key] for key in _PROFILE if public and facts.get(key)}
         for file, url in zip(files, urls, strict=True):
             digest = file.get("sha256") or file.get("hmac_sha256") or ingested.key
             kind, source = ("http", {"url": url}) if url else ("curvote", file)
@@ -46,7 +46,7 @@ def dataset_inputs(stored: Iterable[Artifact]) -> list[DatasetInput]:
                 kind,
                 json.dumps(source),
                 schema=json.dumps(_schema(facts)) if facts else None,
-                profile=json.dumps(known) if known else None,
+                profile=json.dumps(statistics) if statistics else None,
             )
             inputs.append(DatasetInput(data, tags))
     return inputs

@@ -57,6 +57,7 @@ def log_model(
         input_example=invented_rows(model, (facts or {}).get("features") or ()),
         pip_requirements=[f"{name}=={installed_version(name)}" for name in pinned],
         serialization_format="skops",
+        validate_serving_input=False,  # a second of imports in each run
         skops_trusted_types=[
             name for name in untrusted if name.partition(".")[0] in homes
         ],
@@ -75,12 +76,11 @@ def input_schema(model: Any) -> Schema:
     if form is None and _is_grid(model.columns):
         shape = (-1, len(model.columns))
         return Schema([TensorSpec(np.dtype(np.float64), shape)])
-    columns = dict.fromkeys(model.columns, "double")
-    columns |= (
-        {_SERVER_COLUMN: "long"} if _SERVER_COLUMN in columns and form is None else {}
-    )
-    columns = (form.types() if form else {}) | columns
-    return Schema([ColSpec(t, n, required=form is None) for n, t in columns.items()])
+    types = form.types() if form else {_SERVER_COLUMN: "long"}
+    names = dict.fromkeys([*(types if form else ()), *model.columns])
+    required = form is None
+    columns = [ColSpec(types.get(n, "double"), n, required=required) for n in names]
+    return Schema(columns)
 
 
 def invented_rows(model: Any, features: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -124,6 +124,7 @@ def save_model(path: str, mlflow_model: Model | None = None, **options: Any) -> 
     import mlflow.sklearn
     from mlflow.models import Model
 
+    options.pop("validate_serving_input", None)  # `Model.log` has read it
     stored = Model() if mlflow_model is None else mlflow_model
     mlflow.sklearn.save_model(path=path, mlflow_model=stored, **options)
     stored.flavors["python_function"]["loader_module"] = __name__

@@ -25,7 +25,7 @@ from curvote.flows.tracking.usage import usage_between
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
-from curvote.pipeline.run.champion import Standing, Verdict, find_standing, judge
+from curvote.pipeline.run.champion import ModelScore, Verdict, judge, score_model
 from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CURRENT_ALIAS = "current"
 # The one that no later one was better than beyond chance, and the latest that was not.
 CHAMPION_ALIAS, CHALLENGER_ALIAS = "champion", "challenger"
-_STANDING, _COMPARISONS = "standing", "comparisons"
+_SCORE, _COMPARISONS = "score", "comparisons"
 
 
 def link_model(client: MlflowClient, run_id: str, model: str) -> None:
@@ -69,22 +69,21 @@ def register_model(
     current, champion = aliased.get(CURRENT_ALIAS), aliased.get(CHAMPION_ALIAS)
     if current and current.tags.get("model") == model:
         return
-    standing = None
+    score = None
     with suppress(UserError):  # what it was scored by is gone
-        standing = find_standing(log.project, log.record, cell)
+        score = score_model(log.project, log.record, cell)
     looks = int(client.get_registered_model(name).tags.get(_COMPARISONS, 0))
-    known = champion.tags.get(_STANDING) if champion else None
-    if standing is None:
+    to_beat = champion.tags.get(_SCORE) if champion else None
+    if score is None:
         verdict = Verdict("no number tells how good it is")
     elif champion is None:
         verdict = Verdict("the first champion", champion=True)
-    elif known is None:
+    elif to_beat is None:
         verdict = Verdict("the champion was named by hand: it has no number")
     else:
-        best = Standing(**json.loads(known))
-        verdict = judge(log.project, best, standing, looks)
+        verdict = judge(log.project, ModelScore(**json.loads(to_beat)), score, looks)
     tags = {**tags, "model": model, "verdict": verdict.words}
-    tags |= {_STANDING: json.dumps(asdict(standing))} if standing else {}
+    tags |= {_SCORE: json.dumps(asdict(score))} if score else {}
     model_version = client.create_model_version(
         name,
         f"models:/{model}",

@@ -11,7 +11,7 @@ from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.store import connect
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import champion
-from curvote.pipeline.run.champion import Standing, judge
+from curvote.pipeline.run.champion import ModelScore, judge
 from tests import plain
 from tests.prepared import put_databases
 
@@ -19,14 +19,14 @@ RUNS, SERIES = 20, 400
 NOWHERE = Project(Path("/nowhere"))  # no run is kept: judged by mean and error
 
 
-def standing(scores: np.ndarray, **changes: object) -> Standing:
-    """Return the standing of a run of these scores."""
+def score_of(scores: np.ndarray, **changes: object) -> ModelScore:
+    """Return the model_score of a run of these scores."""
     n, se = len(scores), float(scores.std(ddof=1)) / len(scores) ** 0.5
-    made = Standing("r", {"measure": "error"}, float(scores.mean()), se, n, "lower")
+    made = ModelScore("r", {"measure": "error"}, float(scores.mean()), se, n, "lower")
     return replace(made, **changes)
 
 
-def moves(series: list[Standing]) -> tuple[int, int]:
+def moves(series: list[ModelScore]) -> tuple[int, int]:
     """Return how often the champion of a series moves, and who it is at the end."""
     at, looks, count = 0, 0, 0
     for place, new in enumerate(series[1:], start=1):
@@ -51,18 +51,21 @@ def test_twenty_equal_models_move_the_champion_at_most_twice(
     draws = 0.2 + 0.02 * getattr(rng, f"standard_{law}")((SERIES, RUNS, n or 50))
     release = {} if n else {"n": 0}
     counts = Counter(
-        moves([standing(scores, **release) for scores in series])[0] for series in draws
+        moves([score_of(scores, **release) for scores in series])[0] for series in draws
     )
     assert max(counts) <= 2
     assert sum(counts.values()) - counts[0] <= 0.05 * SERIES
-    better = standing(draws[0, -1] - 0.3)
-    assert moves([standing(draws[0, 0])] * (RUNS - 1) + [better])[1] == RUNS - 1
+    better = score_of(draws[0, -1] - 0.3)
+    assert moves([score_of(draws[0, 0])] * (RUNS - 1) + [better])[1] == RUNS - 1
 
 
 def test_no_claim_where_nothing_can_be_claimed() -> None:
     """Another source or epsilon, one replicate, the best of very many classifiers."""
     rng = np.random.default_rng(0)
-    old, new = standing(rng.normal(0.2, 0.02, 9)), standing(rng.normal(0.1, 0.02, 9))
+    old, new = (
+        score_of(rng.normal(0.2, 0.02, 9)),
+        score_of(rng.normal(0.1, 0.02, 9)),
+    )
     assert judge(NOWHERE, old, new, 0).champion
     other = replace(new, basis={"measure": "error", "source": "b"})
     for weaker in (other, replace(new, se=None), replace(new, value=old.value)):
@@ -79,7 +82,7 @@ def test_aliases_follow_the_verdict(tmp_path: Path, databases: Path) -> None:
     expected = {
         "seed=1": ((1, None), "the first champion"),
         "seed=2": ((1, 2), "not better beyond chance: misclassification 0"),
-        "epsilon=[1]": ((1, 3), "cannot be compared with the champion: misclass"),
+        "epsilon=[1]": ((1, 3), "cannot be compared with the champion: another m"),
         "train={count: 5, size: 20}": ((4, None), "better beyond chance: misclass"),
         "source.points=30": ((4, 5), "cannot be compared with the champion: another s"),
     }

@@ -41,10 +41,10 @@ def rerun(
     except UserError:
         from curvote.flows.tracking.log import find_logged_run
 
-        kept = find_logged_run(place, run)
-        if kept is None:
+        logged_run = find_logged_run(place, run)
+        if logged_run is None:
             raise
-        record = kept
+        record = logged_run
     require_plan(record)
     name = record.pipeline
     if record.config.get("mode") == "production":
@@ -78,33 +78,33 @@ def _configure_as(
     from curvote.pipeline.run.history import NEUTRAL_KEYS, changed_settings
 
     name = record.pipeline
-    stated = {key: v for key, v in record.config.items() if v is not None}
+    settings = {key: value for key, value in record.config.items() if value is not None}
     try:
         file = file_of(project, name)
     except UserError as error:
-        text = as_yaml({name: stated}, brief=True)
+        text = as_yaml({name: settings}, brief=True)
         message = f"{error} To run it again, write there below pipelines:\n{text}"
         raise UserError(message) from None
-
     # As little as possible is set: nothing more, what differs, or all there is.
     defaults = file.values.get("defaults") or {}
-    every = {*file.values["pipelines"][name], *defaults, *stated} - {*NEUTRAL_KEYS}
+    every = {*file.values["pipelines"][name], *defaults, *settings} - {*NEUTRAL_KEYS}
     keys: set[str] = set()
-    said: list[str] = []
+    differing: list[str] = []
     while True:
-        kept = (f"{key}={as_one_line(stated.get(key))}" for key in sorted(keys))
+        more = (f"{key}={as_one_line(settings.get(key))}" for key in sorted(keys))
         try:
-            made = file.configure_pipeline(name, [*record.overrides, *kept])
+            configured = file.configure_pipeline(name, [*record.overrides, *more])
         except UserError as error:
             if keys == every:
                 raise
-            said, keys = said or str(error).splitlines(), every
+            differing, keys = differing or str(error).splitlines(), every
             continue
-        changes = changed_settings(record, replace(record, config=made.values()))
-        said = said or [str(change) for change in changes]
+        now = replace(record, config=configured.values())
+        changes = changed_settings(record, now)
+        differing = differing or [str(change) for change in changes]
         if not changes or keys == every:
-            lines = [f"pipelines.yaml: {change}; it runs as before" for change in said]
-            return made, lines + [f"not known then: {change}" for change in changes]
+            lines = [f"pipelines.yaml: {line}; it runs as before" for line in differing]
+            return configured, lines + [f"not known then: {line}" for line in changes]
         keys = every if keys else {change.path.partition(".")[0] for change in changes}
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ModelScore:
     """The number that a run's model is judged by, and what it is a number of.
 
     Of a study it is the main score, of ``n`` replicates; of a release (``n`` 0) what
@@ -50,8 +50,8 @@ class Standing:
     tries: int = 1
 
 
-def find_standing(project: Project, record: RunRecord, cell: Cell) -> Standing | None:
-    """Return the standing of the model of a cell; None: no number tells of it.
+def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore | None:
+    """Return the score of a cell's model; None: no number tells of it.
 
     UserError: what it was computed from is gone.
     """
@@ -61,23 +61,24 @@ def find_standing(project: Project, record: RunRecord, cell: Cell) -> Standing |
     axis = find_system(part.settings.protocol).x.name
     place = Cell.from_mapping({axis: cell[axis]}).words
     if record.config.get("mode") == "production":
-        told = results.production_outcomes(project, record).get(cell, {})
-        for name in (name for name in told if f"{name}_se" in told):
+        outcome = results.production_outcomes(project, record).get(cell, {})
+        for name in (name for name in outcome if f"{name}_se" in outcome):
             basis["measure"] = f"{name} of a release, {place}"
-            number, tries = (told[name], told[f"{name}_se"]), told.get("classifiers", 1)
-            return Standing(record.id, basis, *number, 0, "higher", int(tries))
+            value, tries = outcome[name], int(outcome.get("classifiers", 1))
+            error = outcome[f"{name}_se"]
+            return ModelScore(record.id, basis, value, error, 0, "higher", tries)
         return None
-    found = _main_scores(project, record)
-    if found is None:
+    main = _main_scores(project, record)
+    if main is None:
         return None
     places = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)
     parts = [artifact(project, *place).manifest["components"] for place in places]
     basis["data"] = json_digest([p.get("raw") for p in parts if not p["inputs"]])[:16]
-    metric, scores = found
+    metric, scores = main
     basis["measure"] = f"{metric.name}, {place}"
     n, mean = len(scores), float(scores.mean())
     se = float(scores.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    return Standing(record.id, basis, mean, se, n, metric.better)
+    return ModelScore(record.id, basis, mean, se, n, metric.better)
 
 
 def _main_scores(
@@ -107,17 +108,17 @@ class Verdict:
     counted: bool = False
 
 
-def judge(project: Project, champion: Standing, new: Standing, looks: int) -> Verdict:
+def judge(
+    project: Project, champion: ModelScore, new: ModelScore, looks: int
+) -> Verdict:
     """Return the verdict on a new model after ``looks`` comparisons before it."""
     if champion.basis != new.basis:
-        differing = ", ".join(
-            f"{value} instead of {champion.basis.get(name)}"
-            if name == "measure"
-            else f"another {name}"
-            for name, value in new.basis.items()
-            if value != champion.basis.get(name)
-        )
-        return Verdict(f"cannot be compared with the champion: {differing}")
+        before = champion.basis
+        differing = [k for k in new.basis if before.get(k) != new.basis[k]]
+        which = " and ".join(f"another {name}" for name in differing)
+        measures = f" ({before['measure']}, now {new.basis['measure']})"
+        words = f"cannot be compared with the champion: {which}"
+        return Verdict(words + measures * ("measure" in differing))
     p = _chance(project, champion, new)
     measure = new.basis["measure"].partition(",")[0]
     numbers = f"{measure} {new.value:.4g} against {champion.value:.4g} of the champion"
@@ -125,18 +126,18 @@ def judge(project: Project, champion: Standing, new: Standing, looks: int) -> Ve
         return Verdict(f"{numbers}: no spread is known or they are equal, so no claim")
     level = comparison.ALPHA / ((looks + 1) * (looks + 2))
     beyond = (new.value > champion.value) == (new.better == "higher") and p <= level
-    outcome = "better beyond chance" if beyond else "not better beyond chance"
+    outcome = f"{'' if beyond else 'not '}better beyond chance"
     limit = f"p {p:.2g}, limit {level:.2g} at comparison {looks + 1}"
     return Verdict(f"{outcome}: {numbers} ({limit})", champion=beyond, counted=True)
 
 
-def _chance(project: Project, champion: Standing, new: Standing) -> float | None:
-    """Return p of the difference of two standings; None: no claim.
+def _chance(project: Project, champion: ModelScore, new: ModelScore) -> float | None:
+    """Return p of the difference of two models' scores; None: no claim.
 
     Paired, as `compare_scores` has it, where both runs' scores are there; else by means
     and errors: Welch's, of a release the normal law for each classifier tried.
     """
-    runs = [load_record(project, standing.run) for standing in (champion, new)]
+    runs = [load_record(project, score.run) for score in (champion, new)]
     first, second = runs if new.n else (None, None)
     if first and second and comparison.share_replicates(first, second):
         with suppress(UserError):  # gone (gc)
