@@ -57,7 +57,7 @@ def log_model(
         input_example=invented_rows(model, (facts or {}).get("features") or ()),
         pip_requirements=[f"{name}=={installed_version(name)}" for name in pinned],
         serialization_format="skops",
-        validate_serving_input=False,  # a second of imports in each run
+        validate_serving_input=False,  # it loads each model once more
         skops_trusted_types=[
             name for name in untrusted if name.partition(".")[0] in homes
         ],
@@ -79,8 +79,9 @@ def input_schema(model: Any) -> Schema:
     types = form.types() if form else {_SERVER_COLUMN: "long"}
     names = dict.fromkeys([*(types if form else ()), *model.columns])
     required = form is None
-    columns = [ColSpec(types.get(n, "double"), n, required=required) for n in names]
-    return Schema(columns)
+    return Schema(
+        [ColSpec(types.get(n, "double"), n, required=required) for n in names]
+    )
 
 
 def invented_rows(model: Any, features: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
