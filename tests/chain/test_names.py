@@ -59,6 +59,11 @@ ALLOWED: dict[str, dict[str, str]] = {
         "clients": "a line of a data set's card",
         "counts": "what a data set tells of its missing values",
     },
+    "flows/tracking/datasets.py": {
+        "features": "what data sets tell of their columns",
+        "counts": "what they tell of their classes",
+    },
+    "flows/tracking/flavor.py": {"features": "what data sets tell of their columns"},
     "flows/tracking/cells.py": {"clients": "the section that says who takes part"},
     "curvote/wire/task.py": {
         "candidates": "a field of every task",

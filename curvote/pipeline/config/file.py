@@ -273,8 +273,8 @@ class PipelinesFile:
                 settings.set_dotted(merged, path, value)
             except UserError as error:
                 raise UserError(f"--set {override!r}: {error}") from None
-            if value is None and path in merged:  # a section that is taken out
-                del merged[path]
+            if value is None and isinstance(file_values.get(path), dict | list):
+                merged.pop(path, None)  # a section that is taken out
         set_values = {key: value for key, value in fixed.items() if value is not None}
         merged |= set_values
         changes = [*overrides, *(f"{key}={value}" for key, value in set_values.items())]
