@@ -60,7 +60,7 @@ def rerun(
     for line in changes or ["nothing differs: settings, code, libraries and data"]:
         typer.echo(f"  {line}")
     stored = sum(step.action == "reuse" for step in steps)
-    typer.echo(f"  {stored} of {len(steps)} steps are stored, the others are to do")
+    typer.echo(f"  {stored} of {len(steps)} steps are stored and taken over")
     if not dry_run:
         from curvote.cli.run import run_and_print
 
