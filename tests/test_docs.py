@@ -28,6 +28,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", WHOLE)
 @pytest.mark.parametrize(
     ("page", "about"),
     [
+        ("docs/library.md", "FDataIrregular"),
         ("docs/library.md", "TransferKernelClassifier"),
         ("docs/library.md", "private_score"),
         ("docs/library.md", "FrozenEstimator"),

@@ -190,12 +190,11 @@ def projection(
     matrix = impulses.to_basis(functions).coefficients.T
     matrix = np.asarray(matrix, dtype=np.float64)
     gram = _gram_matrix(functions)
-    plain = Projection(matrix, gram, domain, basis, size, order)
-    if not derivative:
-        return plain
-    derived = replace(plain, derivative=derivative)
-    matrix = derivative_matrix(derived) @ matrix
-    return replace(derived, matrix=matrix, gram=_products(derived))
+    found = Projection(matrix, gram, domain, basis, size, order, derivative)
+    if derivative:
+        derived = derivative_matrix(found) @ matrix
+        found = replace(found, matrix=derived, gram=_products(found))
+    return found
 
 
 def coefficient_count(basis: str, size: int, derivative: int = 0) -> int:
@@ -332,20 +331,12 @@ def check_size(
         )
     if basis == "bspline" and order > MAX_SPLINE_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MAX_SPLINE_ORDER}.")
-    validate.at_least(0, derivative=derivative)
-    if derivative > MAX_DERIVATIVE or (basis == COSINES and derivative):
+    most = {"bspline": max(0, order - 2), "fourier": MAX_DERIVATIVE * (size > 1)}
+    most_derivative = min(MAX_DERIVATIVE, most.get(basis, 0))
+    if validate.at_least(0, derivative=derivative) > most_derivative:
         raise UserError(
-            f"derivative is {derivative}; there are those of splines and Fourier"
-            f" functions, up to {MAX_DERIVATIVE}."
-        )
-    if derivative and basis == "fourier" and size == 1:
-        raise UserError(
-            f"{size_name} is 1, a constant, and its derivative is 0; take 3."
-        )
-    if derivative and basis == "bspline" and order - derivative < 2:
-        raise UserError(
-            f"derivative is {derivative}; splines of order {order} have smooth ones up"
-            f" to {max(0, order - 2)}: a higher order has more."
+            f"derivative is {derivative}; of {basis}, {size_name} {size} and order"
+            f" {order}, it is at most {most_derivative}."
         )
     if points is not None:
         if size > points:
@@ -398,11 +389,11 @@ def _derivative_gram(functions: Any, order: int) -> Array:
 
 def _products(basis: Projection, slopes: int = 0) -> Array:
     """Return the L2 products of the functions of ``basis``, or of their slopes'."""
-    fourier = basis.name == "fourier"
-    lower = 0 if fourier else basis.derivative
+    # A derivative of splines is one of a lower order; a wave stays, but the constant.
+    lower = basis.derivative if basis.name == "bspline" else 0
     size, order = basis.size - lower, basis.order - lower
     functions = BASES[basis.name](basis.domain, size, order)
-    begin = int(fourier and basis.derivative > 0)
+    begin = int(basis.derivative > lower)
     if slopes:
         return _derivative_gram(functions, slopes)[begin:, begin:]
     return _gram_matrix(functions)[begin:, begin:]
@@ -475,7 +466,6 @@ def check_projection(projection: Projection) -> None:
     name = validate.one_of(conditions, basis=projection.name)
     exists = conditions[name]
     if exists and projection.derivative:
-        exists = name in BASES
         check_size(name, size, order, points, derivative=projection.derivative)
     exists = exists and d == coefficient_count(name, size, projection.derivative)
     if not exists or (start >= end and name not in ("identity", "cosines")):
@@ -505,12 +495,10 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     if name == "values":
         return BasisMatrices(np.eye(points), _trapezoid_gram(grid))
     knots = np.linspace(*projection.domain, max(2, size - order + 2))
-    fourier = name == "fourier"
-    values = (
-        fourier_functions(grid, size)
-        if fourier
-        else bspline_functions(grid, knots, order)
-    )
+    if fourier := name == "fourier":
+        values = fourier_functions(grid, size)
+    else:
+        values = bspline_functions(grid, knots, order)
     matrix = _least_squares_matrix(values)
     if projection.derivative:
         matrix = derivative_matrix(projection) @ matrix

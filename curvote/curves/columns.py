@@ -106,25 +106,22 @@ def _smooth_irregular(X: Any, grid: Array, names: tuple[str, ...]) -> Array:
     if np.isinf(values).any() or not np.isfinite(times).all():
         raise UserError("X holds an infinite value; a missing one is NaN.")
     starts = np.append(X.start_indices, len(times))
-    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    channels = []
-    for column, name in zip(values.T, names or ("",), strict=True):
-        there = ~np.isnan(column)
-        counts = np.bincount(owners[there], minlength=len(starts) - 1)
-        _refuse_few(counts, name)
-        own_starts = np.append(0, np.cumsum(counts))
-        channels.append(smooth(points, own_starts, times[there], column[there]))
-    return np.hstack(channels)
+    there = np.cumsum(~np.isnan(values), axis=0)
+    counts = np.diff(np.vstack([np.zeros_like(there[:1]), there])[starts], axis=0)
+    _refuse_few(counts, names)
+    return smooth(points, starts, times, values)
 
 
-def _refuse_few(counts: NDArray[np.int64], channel: str) -> None:
-    few = np.flatnonzero(counts < _LEAST_VALUES)
+def _refuse_few(counts: NDArray[np.int64], channels: tuple[str, ...]) -> None:
+    """Refuse curves of which a channel has too few values, by ``counts`` (n, C)."""
+    few = np.argwhere(counts < _LEAST_VALUES)
     if len(few):
-        what, count = f" of {channel}" * bool(channel), int(counts[few[0]])
-        number = "no value" if not count else "one value"
-        more = f" ({len(few) - 1} more such curves)" if len(few) > 1 else ""
+        (curve, place), further = few[0], len(few) - 1
+        what = f" of {channels[place]}" if channels else ""
+        number = "one value" if counts[curve, place] else "no value"
+        more = f" ({further} more such)" if further else ""
         raise UserError(
-            f"curve {few[0]} has {number}{what}{more}; each takes at least"
+            f"curve {curve} has {number}{what}{more}; each takes at least"
             f" {_LEAST_VALUES}{what}. Leave such curves out at fit and at predict."
         )
 
@@ -137,9 +134,8 @@ def fill_missing(values: Array, grid: Array, channels: tuple[str, ...] = ()) -> 
     there = ~np.isnan(values)
     if there.all():
         return values
-    of_channels = np.split(there, max(1, len(channels)), axis=1)
-    for part, name in zip(of_channels, channels or ("",), strict=True):
-        _refuse_few(part.sum(axis=1), name)
+    by_channel = there.reshape(len(values), -1, len(grid))
+    _refuse_few(by_channel.sum(axis=2), channels)
     return smooth_missing(grid, values)
 
 

@@ -18,8 +18,8 @@ from curvote.curves.basis import Array, bspline_functions, spline_products
 
 ORDER = 4
 MOST_FUNCTIONS = 32
-# On a domain of length 1. Taken on simulated curves alone (benchmarks/smoothing.py):
-# with 12 measurements as near to the truth as straight lines, with more nearer.
+# On a domain of length 1, as benchmarks/smoothing.py says of simulated curves alone: at
+# worst .02 of the coefficients' size behind straight lines, up to 40 % nearer than they.
 PENALTY = 0.01
 _CLIENTS = 512
 
@@ -37,12 +37,24 @@ def smoothing_parameter(grid: Array) -> float:
 
 
 def smooth(grid: Array, starts: Integers, times: Array, values: Array) -> Array:
-    """Return n curves (n, T) on ``grid``, fitted to ``values`` (m,) at ``times`` (m,).
+    """Return n curves of C channels, fitted to measurements, on ``grid``: (n, C T).
 
-    The measurements of curve i are those from ``starts[i]`` to ``starts[i + 1]``, all
-    finite; those beyond the ends of the grid are of no use. A curve of which none is
-    left is NaN, and one that was measured on the grid, and nowhere else, is kept.
+    Those of curve i, ``values`` (m, C) at ``times`` (m,), are the rows from
+    ``starts[i]`` to ``starts[i + 1]``; NaN is none, and those beyond the ends of the
+    grid are of no use. A channel of which none is left is NaN, and one that was
+    measured on the grid, and nowhere else, is kept.
     """
+    channels = []
+    for column in values.T:
+        there = ~np.isnan(column)
+        own_starts = np.append(0, np.cumsum(there))[starts]
+        channels.append(_smooth_channel(grid, own_starts, times[there], column[there]))
+    return np.hstack(channels)
+
+
+def _smooth_channel(
+    grid: Array, starts: Integers, times: Array, values: Array
+) -> Array:
     n, points, k = len(starts) - 1, len(grid), spline_count(len(grid))
     knots = np.linspace(grid[0], grid[-1], k - ORDER + 2)
     on_grid = bspline_functions(grid, knots, ORDER)
@@ -81,11 +93,13 @@ def smooth_missing(grid: Array, values: Array) -> Array:
     Of each of C channels, one behind the other, T values belong to the grid. A channel
     without any stays missing.
     """
-    channels = np.array(values).reshape(-1, len(grid))
-    lacking = np.isnan(channels).any(axis=1)
-    if lacking.any():
-        rows, columns = np.nonzero(~np.isnan(channels[lacking]))
-        starts = np.searchsorted(rows, np.arange(int(lacking.sum()) + 1))
-        measured = channels[lacking][rows, columns]
-        channels[lacking] = smooth(grid, starts, grid[columns], measured)
+    channels, points = np.array(values).reshape(-1, len(grid)), len(grid)
+    lacking = np.flatnonzero(np.isnan(channels).any(axis=1))
+    if len(lacking):
+        starts, times = (
+            points * np.arange(len(lacking) + 1),
+            np.tile(grid, len(lacking)),
+        )
+        measured = channels[lacking].reshape(-1, 1)
+        channels[lacking] = smooth(grid, starts, times, measured)
     return channels.reshape(values.shape)

@@ -84,23 +84,17 @@ def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientD
     ends = -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE
     values = np.clip(record.values, *ends)
     if encoding.smooth:
-        values = np.clip(_smoothed(encoding.projection, record.times, values), *ends)
+        grid, rows = np.asarray(encoding.projection.grid), np.array([0, len(values)])
+        values = (
+            smooth_missing(grid, values)
+            if record.times is None
+            else smooth(grid, rows, record.times, values)[0]
+        )
+        values = np.clip(values, *ends)
     missing = np.isnan(values).any()
     own_coefficients = encoding.projection.apply(np.nan_to_num(values)[None])
     coefficients = np.where(missing, public_centre(encoding), own_coefficients)
     return _client_data(encoding, coefficients, record.label, about)
-
-
-def _smoothed(onto: basis.Projection, times: Array | None, values: Array) -> Array:
-    """Return a record's values (C T,) on the grid, NaN where a channel has none."""
-    grid = np.asarray(onto.grid)
-    if times is None:
-        return smooth_missing(grid, values)
-    channels = []
-    for own in values.T:
-        at, measured = times[~np.isnan(own)], own[~np.isnan(own)]
-        channels.append(smooth(grid, np.array([0, len(at)]), at, measured)[0])
-    return np.concatenate(channels)
 
 
 def stand_in_inputs(task: Task, about: int | None) -> ClientData:

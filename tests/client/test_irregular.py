@@ -17,9 +17,12 @@ from curvote.data.tables import curves
 from curvote.ledger import places
 from curvote.messages.answer import client_inputs, public_centre, validate_task
 from curvote.messages.message import message_of
+from curvote.pipeline.config.yaml_document import parse_value
 from curvote.wire.task import Task
-from tests import long_file
-from tests.invited import Home
+from tests import long_file, plain
+from tests.exchange import FAR, NAME, Server
+from tests.house import ROOT
+from tests.invited import Home, printed
 
 CHANNELS = ("x", "y", "z")
 TABLE = pd.concat([long_file.frame(12).rename(columns={"steps": "x"})]).assign(
@@ -131,3 +134,26 @@ def test_a_file_of_another_form_is_refused(
     (tmp_path / "own.csv").write_text(text)
     with pytest.raises(UserError, match=message):
         read_record(tmp_path / "own.csv", "yes", task)
+
+
+def test_a_round_as_the_page_describes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/own-data.md: a remote source, an owner's own file, one that counts."""
+    page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+    stated = re.findall(r"`source: (\{name: remote.*?\})`", page, re.DOTALL)[0]
+    (rows,) = re.findall(r"^```csv\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    chosen = {"basis": "fourier", "size": 5, "rescale": "tanh"}
+    asked = FAR | {"source": parse_value(stated), "project": chosen}
+    asked |= {"train": {"count": 1, "size": 20}, "epsilon": 1}
+    server = Server(plain.write(tmp_path / "server", **{NAME: asked}))
+    server.run()
+    home = Home(tmp_path / "home", monkeypatch)
+    published, invitations = server.published("report")
+    (home.root / "task.json").write_bytes(published.read_bytes())
+    first = invitations.read_text().splitlines()[0]
+    (home.root / "invitation.json").write_text(first)
+    (home.root / "my.csv").write_text(rows)
+    said = printed(home.client("answer", "--json", curve="my.csv", label="shift"))
+    server.take([Path(said["envelope"]).read_bytes()])
+    assert "reports 1 of 60" in server.run()[0].blocked_steps()[0].reason

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.base.errors import UserError
+from curvote.curves.smoothing import smooth
 from curvote.data.tables import cells, curves
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write
@@ -69,6 +70,28 @@ def test_a_measurement_on_the_grid_is_kept_exactly(tmp_path: Path) -> None:
     halves = table[table["hour"].isin([3, 9, 21])].assign(steps=lambda t: t["hour"])
     curve = read(write(halves, tmp_path), parameters(gaps={"most": 24}))["curve"][0]
     assert curve.tolist() == [3, 3, 6, 9, 12, 15, 18, 21, 21]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
+def test_smoothed_curves_may_lack_values_and_whoever_lacks_a_channel_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """An empty cell is no measurement; lines would refuse it; blocks change no bit."""
+    table = TABLE.assign(more=np.where(TABLE.index % 5, TABLE["steps"], np.nan))
+    kept = list(long_file.one_by_one(TABLE))
+    table.loc[table["who"] == kept[0], "more"] = np.nan
+    path = write(table, tmp_path, name)
+    given = parameters(value=["steps", "more"], irregular="smooth", gaps={"most": 9})
+    found = read(path, given)
+    assert kept[0] not in found["client_id"]
+    assert found["curve"].shape[1] == curves.width(given) == 18
+    own = TABLE[TABLE["who"] == found["client_id"][3]].to_numpy()[:, 1:3].astype(float)
+    expected = smooth(given.points, np.array([0, len(own)]), own[:, 0], own[:, 1:])
+    assert found["curve"][3, :9] == pytest.approx(expected[0], abs=1e-9)
+    monkeypatch.setattr(curves, "CLIENTS", 3)
+    assert np.array_equal(read(path, given)["curve"], found["curve"])
+    with pytest.raises(UserError, match="more is not a finite number"):
+        read(path, given.model_copy(update={"irregular": "interpolate"}))
 
 
 def test_neighbours_in_the_file_do_not_mix(tmp_path: Path) -> None:
@@ -214,6 +237,11 @@ def test_other_column_types_are_read(tmp_path: Path) -> None:
         ({"gaps": {"most": 0}}, "greater than 0"),
         ({"gaps": {}}, "most"),
         ({"value": "hour"}, "four different columns"),
+        ({"value": ["hour", "y"]}, "four different columns"),
+        ({"value": ["steps", "steps"]}, "steps stands twice"),
+        ({"bounds": {"y": [0, 1]}}, "state those of steps, and of no other"),
+        ({"bounds": {"steps": [1, 1]}}, "first must be below the second"),
+        ({"irregular": "lines"}, "'smooth' or 'interpolate'"),
         ({"format": "csv"}, "format"),
     ],
 )

@@ -43,7 +43,7 @@ def lines(text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the two files that the page makes."""
+    """Return a folder with the files that the page makes."""
     folder = tmp_path_factory.mktemp("files")
     (made,) = blocks("python")
     subprocess.run([sys.executable, "-W", "error", "-c", made], cwd=folder, check=True)
@@ -106,7 +106,10 @@ def run_plainly(
     return record.id
 
 
-@pytest.mark.parametrize(("title", "project"), [("A table", "."), ("Curves", "curves")])
+@pytest.mark.parametrize(
+    ("title", "project"),
+    [("A table", "."), ("Curves", "curves"), ("Three axes, and gaps", "axes")],
+)
 def test_each_command_works_as_it_stands(title, project, say, tmp_path, monkeypatch):
     """From an empty folder to a page, with what the page states and no more.
 
@@ -120,7 +123,7 @@ def test_each_command_works_as_it_stands(title, project, say, tmp_path, monkeypa
     fill_in(tmp_path / project / "pipelines.yaml", stated)
     assert " can run; type: " in say(check)
     monkeypatch.setattr("curvote.cli.run._run_flow", run_plainly)
-    printed = say(go) if project == "curves" else run(go, tmp_path)
+    printed = say(go) if project != "." else run(go, tmp_path)
     assert "misclassification in %" in printed
     for shown in blocks("text", told):
         assert set(lines(shown)) <= set(lines(printed))

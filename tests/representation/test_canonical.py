@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from skfda import FDataBasis
 
 from curvote.base.errors import UserError
 from curvote.curves.basis import (
+    BASES,
     Projection,
     basis_matrices,
     bspline_functions,
@@ -18,6 +20,7 @@ from curvote.curves.basis import (
     identity,
     orthonormal,
     projection,
+    roughness_matrix,
 )
 
 Ends = tuple[float, float, int]
@@ -55,6 +58,42 @@ def test_fourier_is_that_of_scikit_fda(size: int, ends: Ends) -> None:
     assert close(basis_matrices(found, ends[2]).matrix, found.matrix)
     check_projection(found)
     check_projection(orthonormal(found))
+
+
+@pytest.mark.parametrize("ends", GRIDS)
+@pytest.mark.parametrize(
+    ("name", "size", "derivative"),
+    [("bspline", 7, 1), ("bspline", 6, 2), ("fourier", 7, 1), ("fourier", 5, 2)],
+)
+def test_derivatives_and_channels_are_those_of_scikit_fda(name, size, derivative, ends):
+    """Its derivative of the projected curve; each channel by itself, as JSON tells."""
+    grid, rng = np.linspace(*ends), np.random.default_rng(0)
+    curves = rng.normal(size=(3, 3, len(grid)))
+    found = projection(name, size, grid, derivative=derivative)
+    functions = BASES[name](found.domain, size, 4)
+    coefficients = projection(name, size, grid).apply(curves[0])
+    wanted = FDataBasis(functions, coefficients).derivative(order=derivative)
+    wanted = wanted.coefficients[:, int(name == "fourier") :]
+    assert close(found.apply(curves[0]), wanted)
+    straight = orthonormal(found)
+    norm = ((wanted @ found.gram) * wanted).sum(axis=1)
+    assert np.allclose((straight.apply(curves[0]) ** 2).sum(axis=1), norm, rtol=1e-9)
+    for one in (found, straight):
+        both = one.stacked(("x", "y", "z"))
+        for other in (one, both, both.single):
+            check_projection(other)
+            assert roughness_matrix(other).shape == other.gram.shape
+        by_channel = [one.apply(channel) for channel in curves.swapaxes(0, 1)]
+        assert close(both.apply(curves.reshape(3, -1)), np.hstack(by_channel))
+        for row, column, value in ((0, -1, 1e-30), (-1, -1, 9.0)):
+            mixed = both.matrix.copy()
+            mixed[row, column] = value
+            with pytest.raises(UserError, match="multiplies its curve by no other"):
+                check_projection(replace(both, matrix=mixed))
+        with pytest.raises(UserError, match="2 channels, each by itself"):
+            check_projection(replace(both, channels=("x", "y")))
+    with pytest.raises(UserError, match=r"no basis|not that of basis"):
+        check_projection(replace(found, derivative=3 - derivative))
 
 
 @pytest.mark.parametrize("order", [2, 3, 4, 9])

@@ -21,7 +21,7 @@ def test_curves_are_those_of_basis_smoother(domain, points, measured):
     times = np.sort(rng.uniform(*domain, (9, measured)), axis=1)
     values = np.sin(times) + rng.normal(size=times.shape)
     starts = np.arange(10) * measured
-    found = smoothing.smooth(grid, starts, times.ravel(), values.ravel())
+    found = smoothing.smooth(grid, starts, times.ravel(), values.reshape(-1, 1))
     smoother = BasisSmoother(
         BSplineBasis(domain_range=domain, n_basis=smoothing.spline_count(points)),
         smoothing_parameter=smoothing.smoothing_parameter(grid),
@@ -39,21 +39,18 @@ def test_each_curve_is_smoothed_by_itself(monkeypatch):
     counts = np.array([12, 1, 0, 40, 3])
     times, starts = rng.uniform(0, 9, counts.sum()), np.append(0, np.cumsum(counts))
     times[:12] = grid
-    values = rng.normal(size=len(times))
+    values = rng.normal(size=(len(times), 1))
     curves = smoothing.smooth(grid, starts, times, values)
-    assert np.array_equal(curves[0], values[:12])
-    assert np.allclose(curves[1], values[12])
+    assert np.array_equal(curves[0], values[:12, 0])
+    assert np.allclose(curves[1], values[12, 0])
     assert np.isnan(curves[2]).all()
     monkeypatch.setattr(smoothing, "_CLIENTS", 2)
     assert np.array_equal(
         smoothing.smooth(grid, starts, times, values), curves, equal_nan=True
     )
     mixed = np.append(rng.permutation(40) + 13, [13, 13])
-    beyond, wild = (
-        np.append(times[mixed][:40], [-1, 10]),
-        np.append(values[mixed][:40], [9, 9]),
-    )
-    again = smoothing.smooth(grid, np.array([0, 42]), beyond, wild)
+    beyond = np.append(times[mixed[:40]], [-1, 10])
+    again = smoothing.smooth(grid, np.array([0, 42]), beyond, values[mixed])
     assert again[0] == pytest.approx(curves[3], abs=1e-12)
 
 
@@ -67,5 +64,6 @@ def test_missing_points_are_filled_by_channel():
     assert np.isnan(found[:, 20:40]).all()
     assert np.isfinite(np.delete(found, np.s_[20:40], axis=1)).all()
     there = np.flatnonzero(np.isfinite(values[0, 40:]))
-    own = smoothing.smooth(grid, np.array([0, 19]), grid[there], values[0, 40:][there])
+    measured = values[0, 40:][there, None]
+    own = smoothing.smooth(grid, np.array([0, 19]), grid[there], measured)
     assert np.array_equal(found[0, 40:], own[0])

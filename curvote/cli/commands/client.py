@@ -35,7 +35,10 @@ Invitations = Annotated[
 ]
 Curve = Annotated[
     Path | None,
-    typer.Option("--curve", help="CSV or Parquet with your curve as a row or column."),
+    typer.Option(
+        "--curve",
+        help="CSV or Parquet: one row, one column, or times and measurements.",
+    ),
 ]
 Label = Annotated[
     str | None, typer.Option("--label", help="Your class, as the task names it.")

@@ -323,14 +323,10 @@ class Segments:
 
     def on_grid(self, parameters: Parameters) -> Floats:
         """Return each client's channels on the grid, one behind the other: (n, C T)."""
-        grid, curves = parameters.points, []
-        for place in range(self.values.shape[1]):
-            own = self.channel(place)
-            if parameters.irregular == "smooth":
-                curves.append(smooth(grid, own.starts, own.times, own.values[:, 0]))
-            else:
-                curves.append(own.interpolate(grid))
-        return np.hstack(curves)
+        grid, places = parameters.points, range(self.values.shape[1])
+        if parameters.irregular == "smooth":
+            return smooth(grid, self.starts, self.times, self.values)
+        return np.hstack([self.channel(place).interpolate(grid) for place in places])
 
     def interpolate(self, grid: Floats) -> Floats:
         """Return one channel's values, joined by straight lines, on ``grid``: (n, T).

@@ -48,7 +48,10 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
             hint = did_you_mean(name, allowed)
             yield Problem(f"{name!r} is not known.{hint}", ("project", key))
     yield from _check_size(project)
-    if project.basis == basis.COSINES:
+    count = lookup.channel_count(pipeline.source)
+    if project.basis == basis.COSINES and count > 1:
+        yield Problem("cosines take images, not channels.", ("project", "basis"))
+    elif project.basis == basis.COSINES:
         # Square images with pixels enough, where their size is known.
         dataset, parameters = lookup.resolve_source(pipeline.source)
         points = dataset.width(parameters)
@@ -62,7 +65,6 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
         needed = "write bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
-    count = lookup.channel_count(pipeline.source)
     yield from refusal(("project", "rescale"), _try_constants, project, count)
     if project.basis == basis.FPCA:
         yield from _check_components(pipeline)
