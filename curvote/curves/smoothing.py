@@ -18,8 +18,8 @@ from curvote.curves.basis import Array, bspline_functions, spline_products
 
 ORDER = 4
 MOST_FUNCTIONS = 32
-# On a domain of length 1, as benchmarks/smoothing.py says of simulated curves alone: at
-# worst .02 of the coefficients' size behind straight lines, up to 40 % nearer than they.
+# On a domain of length 1, as benchmarks/smoothing.py says of simulated curves alone:
+# at worst .02 of the coefficients' size behind straight lines, up to 40 % nearer.
 PENALTY = 0.01
 _CLIENTS = 512
 
