@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy.special import expit
+from scipy.stats import sem
 
 from curvote.advise.mrma import omega, pointwise_utility, total_variation
 from curvote.base.errors import UserError
@@ -436,6 +437,51 @@ def box_figure(results: Sequence[Row], evidence: Evidence) -> Figure:
     patches = [Patch(color=colour, label=kind) for kind, colour in colours.items()]
     learners = distinct_values(results, "learner")
     return figure.draw_panels(learners, draw, 3.2, y=figure.ERROR, handles=patches)
+
+
+def spread_rows(evidence: Evidence) -> list[Row]:
+    """Return the mean accuracy of classifiers, and that with each bad one reversed."""
+    scores = evidence.replicates[evidence.replicates["method"] == "weak"]
+    listed: list[Row] = []
+    for key, cell in scores.groupby(["reports", "learner", "epsilon"], sort=False):
+        accuracy = 1 - cell["value"].to_numpy(dtype=float)
+        named = dict(zip(("setting", "learner", "epsilon"), key, strict=True))
+        named |= {"pipeline": "figure-a2", "quantity": evidence.entry.quantity}
+        best = np.maximum(accuracy, 1 - accuracy)
+        for text, values in (("as trained", accuracy), ("reversed if bad", best)):
+            score = {"curvote": 100 * values.mean(), "se": 100 * sem(values)}
+            listed.append(named | {"setting": f"{key[0]} reports, {text}"} | score)
+    return listed
+
+
+def spread_figure(results: Sequence[Row], evidence: Evidence) -> Figure:
+    """Draw a panel a learner: how accurate single classifiers are, and their means."""
+    scores = evidence.replicates[evidence.replicates["method"] == "weak"]
+    levels = sorted(distinct_values(results, "epsilon"))
+    colours = dict(zip(scores["reports"].unique(), style.CLASS_COLOURS, strict=False))
+
+    def draw(ax: Axes, learner: str) -> None:
+        for rank, (reports, colour) in enumerate(colours.items()):
+            mine = (scores["reports"] == reports) & (scores["learner"] == learner)
+            cells = scores[mine].groupby("epsilon")["value"]
+            values = [100 * (1 - cells.get_group(at).to_numpy(float)) for at in levels]
+            places = np.arange(len(levels)) + 0.4 * (rank - (len(colours) - 1) / 2)
+            bodies: Any = ax.violinplot(values, places, widths=0.38, showextrema=False)
+            for body in bodies["bodies"]:
+                body.set(facecolor=colour, edgecolor="none", alpha=0.5)
+            means = [part.mean() for part in values]
+            ax.plot(places, means, ls="--", marker="_", ms=8, color=colour)
+        ax.axhline(50, color=style.MUTED, lw=0.7)
+        ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+        ax.set_ylim(0, 100)
+        ax.set_xlabel("epsilon (smaller: more private)")
+
+    handles = [
+        Line2D([], [], color=colour, ls="--", label=f"{reports} reports, mean dashed")
+        for reports, colour in colours.items()
+    ]
+    learners = distinct_values(results, "learner")
+    return figure.draw_panels(learners, draw, 3.2, y=figure.ACCURACY, handles=handles)
 
 
 def variation_figure(results: Sequence[Row], evidence: Evidence) -> Figure:
