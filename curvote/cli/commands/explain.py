@@ -15,14 +15,15 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from curvote.base.errors import UserError
 from curvote.base.text import format_factor, format_names, printable_name
-from curvote.wire import envelope, signing
-from curvote.wire.strict_json import parse_json
+
+if TYPE_CHECKING:
+    from curvote.wire.signing import SignedTask
 
 Rows = list[tuple[str, str]]
 Facts = dict[str, Any]
@@ -123,6 +124,8 @@ def _unknown_word(word: str, path: Path) -> UserError:
 
 def _explain_file(path: Path) -> Rows:
     """Return the rows of a file; UserError: it is none that curvote exchanges."""
+    from curvote.wire import signing
+
     try:
         with path.open("rb") as stream:
             data = stream.read(signing.LARGEST + 1)
@@ -141,6 +144,9 @@ def _explain_file(path: Path) -> Rows:
 
 def _read_facts(data: bytes) -> tuple[str, Facts]:
     """Return the kind of a file that goes between server and clients, and its facts."""
+    from curvote.wire import envelope, signing
+    from curvote.wire.strict_json import parse_json
+
     if b"PRIVATE KEY" in data[:100]:
         raise UserError("it is a private key. Show it to nobody; it is not read here.")
     several = b"\n{" in data.strip()
@@ -167,7 +173,7 @@ def _read_facts(data: bytes) -> tuple[str, Facts]:
     raise UserError(f"it is {unsigned if 'asks' in keys else 'JSON of another kind'}.")
 
 
-def _task_facts(signed: signing.SignedTask) -> Facts:
+def _task_facts(signed: SignedTask) -> Facts:
     from curvote.chain.lookup import read_task
     from curvote.messages.answer import describe_answer, validate_task
     from curvote.messages.message import message_of
@@ -211,7 +217,9 @@ def _describe_cost(who: str, epsilon: float | str, delta: float | None) -> str:
 
 
 def _invitation_facts(documents: list[Any]) -> Facts:
-    read = [envelope.Invitation.from_json(document) for document in documents]
+    from curvote.wire.envelope import Invitation
+
+    read = [Invitation.from_json(document) for document in documents]
     named = [f"server {i.server}" for i in read if i.server is not None]
     for i in read:
         kind = "candidate" if i.record is None else "record"

@@ -38,12 +38,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
 
 
 class ImageParameters(Strict):
-    """Settings of ``source:``: which part, and whether its split holds.
-
-    With ``split: published`` who tests is drawn from the publisher's test part, and
-    everybody else from its training part. ``side`` makes images smaller, by the means
-    of equal squares: it divides the publisher's.
-    """
+    """Settings of ``source:``: which part, and whether its split holds."""
 
     part: Literal["train", "test", "both"] = "both"
     split: columns.Split | None = None
@@ -215,11 +210,7 @@ DIGITS = tuple(map(str, range(10)))
 
 
 class DigitParameters(ImageParameters):
-    """Settings of ``source:``: which digits, and which part of the data.
-
-    ``classes`` is `all`, or lists two digits or more, instead of ``negative`` and
-    ``positive``.
-    """
+    """Settings of ``source:``: which digits, and which part of the data."""
 
     negative: Digit = 3
     positive: Digit = 8

@@ -341,12 +341,7 @@ _ACTIVITY = reader.TableSchema(
 
 
 class Parameters(Strict):
-    """Settings of ``source:``: which hours, days and women count.
-
-    An hour counts with at least ``valid_minutes`` minutes that are valid and worn (30:
-    half of it), a day with at least ``valid_hours`` such hours (16, as in GGIR), a
-    woman with at least ``days`` such days (1) that cover every hour of the day.
-    """
+    """Settings of ``source:``: which hours, days and women count."""
 
     name: Literal["nhanes"] = "nhanes"
     valid_minutes: Annotated[int, Field(ge=1, le=60, strict=True)] = 30

@@ -79,12 +79,7 @@ _FEATURE_METADATA = {
 
 
 class Parameters(Strict):
-    """Settings of ``source:``: which persons' curves.
-
-    HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
-    judged by the own sex. ``minimum_age`` is in years; the table starts at 30. With
-    ``target`` HDL itself is to be learnt, from age, sex and the bins.
-    """
+    """Settings of ``source:``: which persons' curves."""
 
     name: Literal["nhanes-2003"] = "nhanes-2003"
     sex: Literal["female", "male", "both"] = "female"

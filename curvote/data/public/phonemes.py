@@ -43,12 +43,7 @@ _COLUMNS = ["row.names", "g", "speaker", *_CURVE]
 
 
 class Parameters(Strict):
-    """Settings of ``source:``: which phonemes, and whether by speaker.
-
-    ``negative: rest`` sets one phoneme against the four others; ``classes`` is `all`,
-    or lists two or more instead of ``negative`` and ``positive``. With ``split:
-    published`` who tests is one of the publisher's test speakers, and nobody else is.
-    """
+    """Settings of ``source:``: which phonemes, and whether by speaker."""
 
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"

@@ -406,11 +406,7 @@ _EMPLOYEE_SCHEMA = TableSchema(
 
 
 class EmployeeParameters(TableParameters, title="Parameters"):
-    """Settings of ``source:``: the encoding, and the tables' policies.
-
-    ``codes`` are those of the published tables: Education, City, Gender and
-    EverBenched as integers in alphabetical order.
-    """
+    """Settings of ``source:``: the encoding, and the tables' policies."""
 
     name: Literal["employee"] = "employee"
     encoding: Literal["codes", "one_hot"] = "codes"

@@ -116,12 +116,7 @@ _NOTES = (
 
 
 class PosteriorDriftParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: how many servers, sizes, and label drift.
-
-    Each server has ``n`` records, or they share ``total`` as evenly as possible; the
-    target has ``test`` more. ``gamma`` is the relative signal exponent of the ``m``
-    sources.
-    """
+    """Settings of ``source:``: how many servers, sizes, and label drift."""
 
     name: Literal["posterior_drift"] = "posterior_drift"
     n: WholeNumber | None = None
@@ -196,11 +191,7 @@ _DIRECTIONS = 1024  # of the quadrature around each centre
 
 
 class CircleParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: number, width and shares of the classes.
-
-    ``sigma`` is a number, or `2/K` for two over the number of classes. ``shares`` are
-    equal, or those of class j are proportional to 1/(j + 1) (rank).
-    """
+    """Settings of ``source:``: number, width and shares of the classes."""
 
     name: Literal["circle"] = "circle"
     n_classes: Annotated[int, Field(ge=2, le=1000, strict=True)] = 8
@@ -298,10 +289,7 @@ _POINTS = 13  # 2^13 points of a Sobol sequence around each mean
 
 
 class ClassesParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: classes, dimensions and distance of means.
-
-    ``distance`` is in standard deviations of a class.
-    """
+    """Settings of ``source:``: classes, dimensions and distance of means."""
 
     name: Literal["simulated-classes"] = "simulated-classes"
     n_classes: Annotated[int, Field(ge=2, le=128, strict=True)] = 10

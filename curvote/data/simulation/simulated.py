@@ -44,11 +44,7 @@ _Numbers = Annotated[tuple[_Number, ...], Field(max_length=len(_J))]
 
 
 class CurvesParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: the grid points, and the label's law.
-
-    ``slope`` is `BETA` (decaying) or at most 50 coefficients on phi_1, phi_2, ..., each
-    at most 1e6 in size; those that are missing are 0. ``intercept`` is alpha0.
-    """
+    """Settings of ``source:``: the grid points, and the label's law."""
 
     name: Literal["simulated"] = "simulated"
     points: Points = POINTS
@@ -252,11 +248,7 @@ def process_covariance() -> FloatArray:
 
 
 class DriftingParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: groups, and how far the law turns.
-
-    Clients come in ``periods`` arrivals of equal shares. From arrival ``since`` on
-    (numbered from 0; ``periods``: never) the slope is turned by ``turn`` degrees.
-    """
+    """Settings of ``source:``: groups, and how far the law turns."""
 
     name: Literal["drifting"] = "drifting"
     points: Points = POINTS

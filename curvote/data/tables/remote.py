@@ -95,13 +95,7 @@ class _Elsewhere(columns.Simulation):
 
 
 class CurvesParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: grid and classes that all clients share.
-
-    ``channels`` names those of a curve that has several. With ``irregular: smooth`` a
-    client smooths a curve at times of its own, or with missing points, onto the grid;
-    else the public centre stands for a curve with a missing point. ``negative`` and
-    ``positive`` are the short form of two ``classes``.
-    """
+    """Settings of ``source:``: grid and classes that all clients share."""
 
     name: Literal["remote"] = "remote"
     points: Points
@@ -159,10 +153,7 @@ class _Curves(_Elsewhere):
 
 
 class TableParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: servers, bounded features, classes.
-
-    Every server's table has the same columns; ``record`` is the word for a row.
-    """
+    """Settings of ``source:``: servers, bounded features, classes."""
 
     name: Literal["remote_table"] = "remote_table"
     servers: Annotated[tuple[Server, ...], distinct_names(1)]
@@ -203,12 +194,7 @@ class _Table(_Elsewhere):
 
 
 class LabelsParameters(Strict, title="Parameters"):
-    """Settings of ``source:``: public file, columns and classes.
-
-    ``record`` is the column with the records' public names, ``features`` are those with
-    numbers, or with texts of which ``categories`` lists all. A missing number stands
-    for the mean of its column, a missing text for none of its categories.
-    """
+    """Settings of ``source:``: public file, columns and classes."""
 
     name: Literal["remote_labels"] = "remote_labels"
     path: Text

@@ -38,17 +38,7 @@ Categories = dict[
 
 
 class Parameters(columns.Labelled, TableParameters, CsvForm):
-    """Settings of ``source:``: file, columns, classes, features' bounds.
-
-    Rows of different ids are different people, however equal they look: with an ``id``
-    the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
-    missing, beside `cells.MARKS`. ``dates`` says of columns of dates how they are
-    written, as ``%d.%m.%Y``; each counts as days since 1970-01-01, and its bounds may
-    be dates like 1920-01-31.
-
-    ``categories`` lists the texts of a feature that is no number. A mark of
-    `cells.MARKS` that is listed there is a category, and not missing.
-    """
+    """Settings of ``source:``: file, columns, classes, features' bounds."""
 
     name: Literal["table"] = "table"
     path: Text

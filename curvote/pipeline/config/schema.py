@@ -129,11 +129,7 @@ _Form = type[BaseModel] | None
 
 
 class Schedule(Strict):
-    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds.
-
-    ``catch_up: latest`` makes up once for what was missed while nothing served. A run
-    that fails is tried again, ``retries`` times, each ``retry_delay`` seconds later.
-    """
+    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds."""
 
     cron: str | None = None
     timezone: str = "UTC"
@@ -157,12 +153,7 @@ class Cap(Strict):
 
 
 class Accounts(Strict):
-    """What the ledger allows; pipelines of one ``population`` share their clients.
-
-    Without one it is called as its source; a second file of one's own by its path.
-    ``witness`` is an append-only file outside the project: it tells a ledger that was
-    put back together with the whole folder.
-    """
+    """What the ledger allows; pipelines of one ``population`` share their clients."""
 
     per_client: Cap
     population: str | None = None
@@ -170,12 +161,7 @@ class Accounts(Strict):
 
 
 class Waiting(Strict):
-    """How many envelopes a round waits for; by default one from everybody invited.
-
-    ``online`` leaves a complete round of votes open: each run folds in the votes that
-    were accepted since the last one, ``fold`` of them at least. ``sealed`` gives each
-    new round a key that envelopes are sealed to: who carries them learns sizes only.
-    """
+    """How many envelopes a round waits for; by default one from everybody invited."""
 
     online: bool = False
     # One vote alone, folded in, would belong to the one invitation that was just used.
@@ -257,13 +243,9 @@ def pipeline_model(names: frozenset[str]) -> type[Pipeline]:
     minimums: dict[str, Any] = {
         min_messages_key(name): (WholeNumber | None, None) for name in messages
     }
-    intake = create_model(
-        "Intake", __base__=Waiting, __doc__=Waiting.__doc__, **minimums
-    )
+    intake = create_model("Intake", __base__=Waiting, **minimums)
     fields["intake"] = (intake | None, None)
-    return create_model(
-        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
-    )
+    return create_model("Pipeline", __base__=Pipeline, **fields)
 
 
 def _is_wider(first: Any, second: Any) -> bool:

@@ -70,10 +70,7 @@ class Representation(Strict):
 
 
 class Privatize(Strict):
-    """The mechanism of a report and the part of its budget that the label gets.
-
-    ``params`` are the mechanism's own, such as the delta of ``gaussian``.
-    """
+    """The mechanism of a report and the part of its budget that the label gets."""
 
     mechanism: str = "laplace"
     params: dict[str, Any] = {}
@@ -88,10 +85,7 @@ class Train(Strict):
 
 
 class Aggregate(Strict):
-    """The utility above which a classifier counts, and what to do when none does.
-
-    Weights are its excess over the cutoff, or the distance from 1/2 (as published).
-    """
+    """The utility above which a classifier counts, and what to do when none does."""
 
     cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
     when_none_pass: Literal["soft", "best", "uniform"] = "soft"

@@ -295,12 +295,7 @@ _STAGES: Final = "curvote.systems.direct.stages"
 
 
 class Direct(Strict):
-    """Arm of protocol ``direct``, and the constant beside z.
-
-    ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
-    ``gate`` lets the server name the majority where the rule that it decoded gains
-    nothing (`curvote.learning.fallback`); protocol `auto` always does.
-    """
+    """Arm of protocol ``direct``, and the constant beside z."""
 
     arm: Literal["auto", "mean", "joint", "two", "one_of"] = "auto"
     intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
@@ -410,13 +405,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Sgd(Strict):
-    """Rounds, rate and clipping of protocol ``sgd``.
-
-    ``rounds`` batches of clients, of sizes that differ by 1, are asked one after the
-    other. A step is ``rate`` times the number of slopes times the mean gradient, less
-    where there is more noise (`curvote.learning.directions`). Gradients are clipped to
-    ``clip``, in units of a record's usual length.
-    """
+    """Rounds, rate and clipping of protocol ``sgd``."""
 
     rounds: WholeNumber = 4
     rate: Positive = 5.0

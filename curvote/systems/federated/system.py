@@ -28,14 +28,7 @@ _STAGES = "curvote.systems.federated.stages"
 
 
 class Federation(Strict):
-    """Split of voters, second cutoff and faults of many servers.
-
-    ``split`` says how the voters serve own and foreign classifiers: split among them,
-    or asked twice with half the budget each, or own ones only (``single``). ``cutoff``
-    is that of the second averaging. ``faults`` lets servers answer badly, to see that
-    the others go on: ``nan``, ``dimension``, ``huge``, ``weights`` or ``silent`` by
-    server.
-    """
+    """Split of voters, second cutoff and faults of many servers."""
 
     split: Literal["clients", "budget", "single"] = "clients"
     cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8

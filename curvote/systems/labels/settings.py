@@ -15,12 +15,7 @@ from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
 
 
 class Public(Strict):
-    """Treatment of public features before anybody is asked; it costs nothing.
-
-    ``pca`` keeps ``size`` principal components of all records, those that are tested
-    included: none of them needs a label. By `auto` numbers are standardised where they
-    are not alike: of different units or public bounds.
-    """
+    """Treatment of public features before anybody is asked; it costs nothing."""
 
     scale: Literal["auto", "standard", "none"] = "auto"
     reduce: Literal["none", "pca"] = "none"
@@ -28,14 +23,7 @@ class Public(Strict):
 
 
 class Labels(Strict):
-    """Codes that are asked of labels, and what is made of them.
-
-    ``encoder`` is a mechanism or `auto`. With two ``rounds`` half of the labels tell
-    the other half what is likely (LP-2ST): a round of k-ary randomized response, then
-    one among the labels that the first round holds likely. ``holdout`` is the share of
-    codes that takes no part in choosing and says how good the choice is. ``decide``
-    says whether classes count as often as they are, or alike.
-    """
+    """Codes that are asked of labels, and what is made of them."""
 
     encoder: str = "auto"
     rounds: Literal[1, 2] = 1
@@ -73,12 +61,7 @@ _Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Regression(Strict):
-    """Noise of a number, and the shares of clients who send it for each purpose.
-
-    Each client sends one number. Those in ``holdout`` send theirs for the score, by
-    `piecewise`; where `rr_on_bins` is taken, the part ``share`` of the others sends it
-    for the histogram that the bins are made for, and the rest for the model.
-    """
+    """Noise of a number, and the shares of clients who send it for each purpose."""
 
     randomizer: Literal["auto", "piecewise", "hybrid", "rr_on_bins"] = "auto"
     share: _Share = 0.2

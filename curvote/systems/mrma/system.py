@@ -202,10 +202,7 @@ _MRMA_CLASSES = learning_system(
 
 
 class Votes(Strict):
-    """Number of random directions that clients judge.
-
-    Of more than two classes, so many about each split of them into halves.
-    """
+    """Number of random directions that clients judge."""
 
     directions: WholeNumber = 100
 

@@ -20,12 +20,7 @@ _STAGES = "curvote.systems.online.stages"
 
 
 class Online(Watch):
-    """Arrivals of clients, and what their votes change.
-
-    ``arrivals`` groups have come so far. Votes fade by ``memory`` an arrival. Where
-    the ensemble's utility fell by ``drop`` standard errors, ``more`` classifiers are
-    trained on the newest reports.
-    """
+    """Arrivals of clients, and what their votes change."""
 
     arrivals: WholeNumber = 1
     memory: Annotated[float, Field(gt=0, le=1)] = 1.0

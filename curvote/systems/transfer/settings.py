@@ -40,12 +40,7 @@ class Volunteers(Clients):
 
 
 class Dealt(Strict):
-    """Who learns from whom.
-
-    ``target`` is the server that wants a classifier, the first by default; a study
-    takes ``test`` of its records aside, a number or a share. A source that names no
-    servers is dealt to ``servers`` of them, whole groups at a time.
-    """
+    """Who learns from whom."""
 
     target: str | None = None
     test: Count | Annotated[float, Field(gt=0, lt=1)] = 0
@@ -53,17 +48,7 @@ class Dealt(Strict):
 
 
 class Transfer(Dealt):
-    """Who learns from whom (`Dealt`), in which form, and what each server spends.
-
-    ``release`` is the form of a release with its own ``params``, or `auto`. ``epsilon``
-    states a server's own instead of the axis: a number, ``public`` (nothing to protect)
-    or, of the target, ``own`` (its records never leave). ``delta`` is everybody's, n^-2
-    by default. ``weights`` are a rule or a number for each server; by default a study
-    compares all rules, and ``aligned`` is kept. ``decide`` says whether classes count
-    alike or as often as in the target. ``faults`` let servers of a study lie.
-    ``matrix`` is the epsilon at which a study tries the release of each server alone on
-    the records of all.
-    """
+    """Who learns from whom (`Dealt`), in which form, and what each server spends."""
 
     release: str = "auto"
     params: dict[str, Any] = {}

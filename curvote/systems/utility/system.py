@@ -238,12 +238,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Record(Strict):
-    """What the model reads of a record, and which of it is sensitive.
-
-    All columns of the source are read where ``features`` names none. Public ``bounds``
-    are those of the source where none are stated; ``group`` is a column by which
-    everything is told once more, group by group.
-    """
+    """What the model reads of a record, and which of it is sensitive."""
 
     features: list[str] = []
     sensitive: Annotated[list[str], Field(min_length=1)] | Literal["all"] = "all"
@@ -270,14 +265,7 @@ class Model(Strict):
 
 
 class Deployments(Strict):
-    """What may be sent, and how it may be read.
-
-    ``params`` are the mechanisms' own, by mechanism. ``components`` are numbers of
-    principal components of the public records, ``directions`` of those in which the
-    model's answers change most on them; either is sent instead of the features.
-    ``draws`` of each record stand behind what is known by drawing only. ``target`` is
-    an agreement that is wanted; ``client_side`` says that clients can run the model.
-    """
+    """What may be sent, and how it may be read."""
 
     mechanisms: Annotated[list[str], Field(min_length=1)] = ["pm_01", "joint_box"]
     params: dict[str, dict[str, Any]] = {}
