@@ -32,7 +32,7 @@ from curvote.pipeline.config.project import find_project
 # The extra with which a command goes; one that is not here reads pipelines.yaml.
 _DEFAULT_EXTRA = "pipeline"
 _COMMAND_EXTRAS = {
-    "client": "laws",
+    **dict.fromkeys(("client", "explain"), "laws"),
     **dict.fromkeys(("advise", "audit", "data", "utility"), "method"),
     "ui": "tracking",
 }

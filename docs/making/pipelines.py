@@ -81,7 +81,7 @@ def _section(part: str, words: str, settings: list[Setting]) -> str:
     title = part if part == TOP else f"`{part}`"
     if part.startswith("source."):
         title = f"`source: {{name: {part.removeprefix('source.')}}}`"
-    head = ["| setting | values | default | what it is for |", "|---|---|---|---|"]
+    head = ["| setting | what may stand there | what it is for |", "|---|---|---|"]
     rows = [_row(setting) for setting in settings]
     table = [*head, *rows] if rows else ["No more settings."]
     return "\n".join([f"({_anchor(part)})=", f"## {title}", "", words, "", *table, ""])
@@ -95,8 +95,8 @@ def _row(setting: Setting) -> str:
     unit = f" ({setting.unit})" if setting.unit else ""
     examples = "; ".join(f"`{example}`" for example in setting.lines)
     words = f"{setting.text} Example: {examples}" if examples else setting.text
-    default = f"`{setting.default}`" if setting.default else ""
-    return f"| `{path}` | {values}{unit} | {_cell(default)} | {_cell(words)} |"
+    default = f"; default `{_cell(setting.default)}`" if setting.default else ""
+    return f"| `{path}` | {values}{unit}{default} | {_cell(words)} |"
 
 
 def _link(part: str) -> str:

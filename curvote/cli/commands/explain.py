@@ -87,8 +87,9 @@ def _explain_word(word: str) -> Iterator[tuple[str, Rows]]:
     from curvote.pipeline.config.reference import text_key
 
     kinds, settings = _vocabulary()
+    singulars = {word, word.removesuffix("s"), word.removesuffix("es")}
     for kind, texts in kinds.items():
-        for name in {word, word.removesuffix("s")} & texts.keys():
+        for name in (n for n in texts if n.lower() in singulars):
             yield f"{name}: a {kind}", [("", texts[name])]
     groups: dict[str, list[Any]] = {}
     for setting in settings:
