@@ -209,7 +209,7 @@ def _check_cells(
     words = "infinite"
     if limits := schema.possible.get(feature.name):
         inside = values.between(*limits)
-        words = "impossible (not within {:g} to {:g})".format(*limits)
+        words = "impossible (not in {:g} to {:g})".format(*limits)
     wrong = {"not a number": ~(written | marked), words: ~(absent | inside)}
     if feature.integral:
         integral = values.isna() | np.isinf(values) | (values % 1 == 0)

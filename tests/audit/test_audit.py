@@ -167,7 +167,10 @@ def test_the_command_ends_with_a_count(tmp_path: Path) -> None:
     names = ("k_rr", "broken.same_seed", "--epsilon", "1", "--epsilon", "3")
     result = curvote_audit(tmp_path, *names)
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[-1] == "2 shipped pass, 1 broken caught"
+    assert (
+        result.stdout.splitlines()[-1]
+        == "2 claims hold, 1 broken on purpose were caught"
+    )
     assert "independence" in result.stdout
 
 

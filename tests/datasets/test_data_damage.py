@@ -33,7 +33,7 @@ WORDS: dict[Damage, str | Mapping[str, str]] = {
     copies.swapped: {
         "churn": "Geography, not one of France, Germany, Spain: {n} (line 2 '",
         "stroke": "gender, not one of Female, Male, Other: {n} (line 2 'Yes'",
-        "heart": "age, impossible (not within 0 to 125): ",
+        "heart": "age, impossible (not in 0 to 125): ",
     },
     copies.extra_row: {
         "churn": "RowNumber does not count the {more} rows from 1 up",

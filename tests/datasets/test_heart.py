@@ -164,7 +164,7 @@ def test_every_hospital_is_a_server(rule, duplicates, missing, sizes):
         (
             "va",
             line(age="-3"),
-            "age, impossible (not within 0 to 125): 1 (line 2 '-3')",
+            "age, impossible (not in 0 to 125): 1 (line 2 '-3')",
         ),
         ("va", line(thalach="fast"), "thalach, not a number: 1 (line 2 'fast')"),
         ("va", ",".join(COLUMNS), "line 2 'age'"),

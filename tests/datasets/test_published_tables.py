@@ -287,7 +287,7 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     (
         "churn",
         {"Balance": "-5"},
-        "Balance, impossible (not within 0 to 1e+09): 1 (line 3",
+        "Balance, impossible (not in 0 to 1e+09): 1 (line 3",
     ),
     ("churn", {"NumOfProducts": "1.5"}, "NumOfProducts, not a whole number: 1 (line 3"),
     (
@@ -298,9 +298,9 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     ("churn", {"Exited": "yes"}, "Exited, not one of 0, 1: 1 (line 3 'yes')"),
     ("churn", {"Exited": "1"}, "wrong counts: 0 1 instead of 2, 1 2 instead of 1"),
     ("churn", {"RowNumber": "3"}, "it is '3' instead of 2 on line 3. A row was added,"),
-    ("stroke", {"bmi": "2000.2"}, "bmi, impossible (not within 5 to 260): 1 (line 3"),
+    ("stroke", {"bmi": "2000.2"}, "bmi, impossible (not in 5 to 260): 1 (line 3"),
     ("stroke", {"bmi": "high"}, "bmi, not a number: 1 (line 3 'high')"),
-    ("stroke", {"age": "-1"}, "age, impossible (not within 0 to 125): 1 (line 3 '-1')"),
+    ("stroke", {"age": "-1"}, "age, impossible (not in 0 to 125): 1 (line 3 '-1')"),
     ("stroke", {"gender": "male"}, "gender, not one of Female, Male, Other"),
     ("stroke", {"smoking_status": ""}, "only bmi has gaps; here smoking_status 1"),
     ("stroke", {"avg_glucose_level": "N/A", "age": ""}, "age 1, avg_glucose_level 1"),
@@ -314,12 +314,12 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     (
         "employee",
         {"PaymentTier": "4"},
-        "PaymentTier, impossible (not within 1 to 3): 1",
+        "PaymentTier, impossible (not in 1 to 3): 1",
     ),
     (
         "employee",
         {"Age": "2.5"},
-        "Age, impossible (not within 10 to 125): 1 (line 3 '2",
+        "Age, impossible (not in 10 to 125): 1 (line 3 '2",
     ),
     ("employee", {"Age": "2.5"}, "Age, not a whole number: 1 (line 3 '2.5')"),
     (
@@ -337,7 +337,7 @@ CELLS: list[tuple[str, dict[str, str], str]] = [
     (
         "diabetes",
         {"Age": "-1"},
-        "Age, impossible (not within 0 to 125): 1 (line 3 '-1')",
+        "Age, impossible (not in 0 to 125): 1 (line 3 '-1')",
     ),
     ("diabetes", {"Outcome": "2"}, "Outcome, not one of 0, 1: 1 (line 3 '2')"),
 ]
