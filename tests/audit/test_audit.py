@@ -180,7 +180,9 @@ def test_a_missed_twin_fails_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(twins, "TWINS", {"no_noise": honest})
     result = curvote_audit(tmp_path, "broken.no_noise")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].endswith("0 broken on purpose were caught, 1 missed")
+    assert result.stdout.splitlines()[-1].endswith(
+        "0 broken on purpose were caught, 1 missed"
+    )
 
 
 def test_a_violated_mechanism_fails_the_command(tmp_path, monkeypatch):
