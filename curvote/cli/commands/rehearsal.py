@@ -247,7 +247,7 @@ class Rehearsal:
             names = f"{round_.task.name} (signed) and {round_.invitations.name}"
             self.tell("server", f"publishes {names}")
         for step in plan.blocked_steps()[:1]:
-            self.tell("server", f"waits: {step.reason}")
+            self.tell("server", step.reason)
         return record, opened
 
     def post(
