@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def test_no_line_holds_a_word_that_the_glossary_lacks() -> None:
     ):
         if path.suffix in {".j2", ".html"}:
             printed.append((str(path), path.read_text("utf-8")))
+        elif path.suffix == ".toml":
+            printed.append((str(path), text_of(tomllib.loads(path.read_text("utf-8")))))
         elif path.suffix == ".py":
             code = path.read_text("utf-8")
             if re.search(r"\b(arm|twin|wing|fold|outside|pass(ed|es))", code):
