@@ -47,7 +47,7 @@ ADVISE = "advise --clients 600 --features 3 --epsilon 2"
 # What is typed in the project, in this order; --json is added where there is any.
 TYPED = (
     *("plan tiny", "plan real", "plan far", "plan people --why"),
-    *("list", "list --all", "check people"),
+    *("list", "list --all", "check people", "explain privunit"),
     *(
         "scores tiny",
         "scores people",

@@ -76,10 +76,13 @@ def _vocabulary() -> tuple[dict[str, dict[str, str]], list[Any]]:
     try:
         from curvote.data.registry import DATASETS
         from curvote.pipeline.config.schema import editor_schema
+
+        described = reference.list_settings(editor_schema())
     except ModuleNotFoundError:  # the installation of a client knows no pipelines
         return kinds, []
-    sources = {name: settings[f"source.{name}"]["text"] for name in DATASETS}
-    return kinds | {"data set": sources}, reference.list_settings(editor_schema())
+    # A plug-in's data set has no text here.
+    sources = {n: settings.get(f"source.{n}", {}).get("text") for n in DATASETS}
+    return kinds | {"data set": {n: t for n, t in sources.items() if t}}, described
 
 
 def _explain_word(word: str) -> Iterator[tuple[str, Rows]]:
@@ -117,6 +120,7 @@ def _unknown_word(word: str, path: Path) -> UserError:
     names |= {name for s in settings for name in (s.path, s.name)}
     close = difflib.get_close_matches(word.lower(), sorted(names), n=4)
     hint = f"Did you mean {', '.join(close)}?" if close else "Look in the glossary."
+    hint += "" if settings else " Settings need `pip install 'curvote[pipeline]'`."
     return UserError(
         f"{printable_name(word)!r} is no setting, no term of the glossary, no protocol,"
         f" mechanism, learner or data set, and no file. {hint}"
