@@ -126,16 +126,17 @@ def _refuse_few(counts: NDArray[np.int64], channels: tuple[str, ...]) -> None:
         )
 
 
-def fill_missing(values: Array, grid: Array, channels: tuple[str, ...] = ()) -> Array:
+def fill_missing(values: Array, onto: Projection) -> Array:
     """Return curves (n, C T) with those smoothed that have missing points (NaN).
 
-    A curve of which fewer than two values of a channel are there is a UserError.
+    What is projected ``onto`` no functions of a grid stays. A curve of which fewer than
+    two values of a channel are there is a UserError.
     """
-    there = ~np.isnan(values)
-    if there.all():
+    there, grid = ~np.isnan(values), onto.grid
+    if grid is None or there.all() or values.shape[1:] != onto.matrix.shape[1:]:
         return values
     by_channel = there.reshape(len(values), -1, len(grid))
-    _refuse_few(by_channel.sum(axis=2), channels)
+    _refuse_few(by_channel.sum(axis=2), onto.channels)
     return smooth_missing(grid, values)
 
 
@@ -321,12 +322,13 @@ def _column_name(name: Any) -> str:
     return grid_names([name])[0] if isinstance(name, float) else str(name)
 
 
-def record_matrix(X: Any, columns: list[str], basis: Projection | None = None) -> Array:
+def record_matrix(X: Any, columns: list[str], onto: Projection | None = None) -> Array:
     """Return records as an array, the columns of DataFrames by name.
 
-    Curves of a ``basis`` on a grid may have missing points, or times of their own.
+    Curves that are projected ``onto`` functions may have missing points, or times of
+    their own.
     """
-    grid, channels = (None, ()) if basis is None else (basis.grid, basis.channels)
+    grid, channels = (onto.grid, onto.channels) if onto else (None, ())
     if hasattr(X, "columns"):
         table = select_columns(X, columns).to_numpy()
     else:
@@ -343,6 +345,4 @@ def record_matrix(X: Any, columns: list[str], basis: Projection | None = None) -
         values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError("a record holds something that is no number.") from None
-    if grid is None or values.shape[1:] != (len(columns),):
-        return values
-    return fill_missing(values, grid, channels)
+    return fill_missing(values, onto) if onto else values

@@ -90,6 +90,13 @@ def join_pieces(pieces: Iterable[ClientColumns]) -> ClientColumns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
+def form_of_curves(parameters: Any) -> Facts:
+    """Return public metadata of curves that have channels, or are smoothed."""
+    channels, smooth = [*parameters.channels], parameters.irregular == "smooth"
+    facts: Facts = {"channels": channels} if channels else {}
+    return facts | ({"irregular": "smooth"} if smooth else {})
+
+
 def class_counts(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:
     """Return the number of labels (n,) of each class."""
     return [int(n) for n in np.bincount(labels, minlength=len(classes))]

@@ -104,7 +104,7 @@ class TwoSidedClassifier(
         """
         self._refuse_weights(refused)
         validate.positive(epsilon=self.epsilon)
-        curves = curve_values(X, self.grid)
+        curves, irregular = curve_values(X, self.grid), hasattr(X, "start_indices")
         if self.basis is not None:
             refuse_uneven_grid(X)
         options = self._data_options
@@ -114,7 +114,8 @@ class TwoSidedClassifier(
         width = X.shape[1]
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
         onto = self._build_projection(width, curves)
-        X = self._fill_missing(X)
+        smooth = self.basis is not None and (irregular or bool(np.isnan(X).any()))
+        X = fill_missing(X, onto)
         lower, upper = estimators.feature_bounds(self.bounds, len(onto.matrix))
         if not np.less(lower, upper).all():
             raise UserError(
@@ -129,7 +130,7 @@ class TwoSidedClassifier(
         }
         needed = RESCALING_CONSTANTS.get(rescale, ())
         constants = {name: public_values[name] for name in needed}
-        encoding = Encoding(onto, rescale, constants, self.judge)
+        encoding = Encoding(onto, rescale, constants, self.judge, smooth)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         encoded = encoding.encode(X)
@@ -146,9 +147,11 @@ class TwoSidedClassifier(
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
         curves = curve_values(X, model=self.grid_)
         refuse_other_grid(curves.grid, self.grid_)
-        refuse_other_channels(X, curves.channels, self._channels)
+        learned = getattr(self, "channels_", ())  # an earlier version knew one
+        refuse_other_channels(X, curves.channels, learned)
         X = validate_data(self, curves.values, reset=False, **self._data_options)
-        features = self.task_.encoding.features(self._fill_missing(X))
+        encoding = self.task_.encoding
+        features = encoding.features(fill_missing(X, encoding.projection))
         if len(self.coef_) == 1:
             return np.asarray(features @ self.coef_[0] + self.intercept_[0])
         return np.asarray(features @ self.coef_.T + self.intercept_)
@@ -163,15 +166,6 @@ class TwoSidedClassifier(
         # Curves may have missing points.
         finite: Any = True if self.basis is None else "allow-nan"
         return {"dtype": np.float64, "ensure_all_finite": finite}
-
-    @property
-    def _channels(self) -> tuple[str, ...]:
-        return getattr(self, "channels_", ())  # a model of an earlier version has one
-
-    def _fill_missing(self, X: Array) -> Array:
-        if self.grid_ is None:
-            return X
-        return fill_missing(X, self.grid_, self._channels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -235,20 +229,17 @@ class DirectClassifier(TwoSidedClassifier):
     ----------
     basis : "bspline", "fourier" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. Missing
-        points are NaN. Curves with such, or at times of their own, are smoothed onto
-        the grid (`curvote.curves.smoothing`).
+        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. That, and
+        curves with missing points (NaN), are smoothed (`curvote.curves.smoothing`).
     n_basis : int, default=5
-        Number of basis functions, of each coordinate of curves with several; of
-        Fourier functions it is odd.
+        Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
         Order of B-splines (4 = cubic).
     derivative : 0, 1 or 2, default=0
         Whether the curve that was projected counts, or which derivative of it.
     grid : array (T,) or None, default=None
         The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
-        own. An FDataIrregular is read on it, or on 101 points of a domain that is
-        stated for it.
+        own, and an FDataIrregular at least a stated domain.
     epsilon : float, default=1
         Budget of each row's one report, 2^-20 <= epsilon < inf.
     rescale : "standard", "tanh", "min_max", "max_abs", "none" or None, default=None
@@ -398,20 +389,17 @@ class MRMAClassifier(TwoSidedClassifier):
     ----------
     basis : "bspline", "fourier" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. Missing
-        points are NaN. Curves with such, or at times of their own, are smoothed onto
-        the grid (`curvote.curves.smoothing`).
+        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. That, and
+        curves with missing points (NaN), are smoothed (`curvote.curves.smoothing`).
     n_basis : int, default=5
-        Number of basis functions, of each coordinate of curves with several; of
-        Fourier functions it is odd.
+        Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
         Order of B-splines (4 = cubic).
     derivative : 0, 1 or 2, default=0
         Whether the curve that was projected counts, or which derivative of it.
     grid : array (T,) or None, default=None
         The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
-        own. An FDataIrregular is read on it, or on 101 points of a domain that is
-        stated for it.
+        own, and an FDataIrregular at least a stated domain.
     epsilon : float, default=1
         Budget of each row's one release, finite. Of a report each number and the label
         get a part, 2^-20 or more.

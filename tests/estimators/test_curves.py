@@ -161,6 +161,8 @@ def test_curves_of_every_form_are_learned_and_judged(kind: Any, data: Data) -> N
     assert (model.channels_, model.coef_.shape) == (("x", "y"), (1, 2 * 3))
     assert len(model.predict(irregular(both))) == 60
     check_projection(model.task_.encoding.projection)
+    assert model.task_.encoding.smooth
+    assert not made(kind).fit(curves, y).task_.encoding.smooth
     assert Task.from_json(model.task_.to_json()).digest() == model.task_.digest()
     with pytest.raises(UserError, match="are y, x; the model"):
         model.predict(FDataGrid(pair, GRID, coordinate_names=("y", "x")))

@@ -52,18 +52,3 @@ def test_each_curve_is_smoothed_by_itself(monkeypatch):
     beyond = np.append(times[mixed[:40]], [-1, 10])
     again = smoothing.smooth(grid, np.array([0, 42]), beyond, values[mixed])
     assert again[0] == pytest.approx(curves[3], abs=1e-12)
-
-
-def test_missing_points_are_filled_by_channel():
-    """A channel without a gap stays, one without a value stays missing."""
-    rng, grid = np.random.default_rng(2), np.linspace(0, 1, 20)
-    values = rng.normal(size=(4, 60))
-    values[:, 20:40] = np.nan
-    values[:, [3, 50]] = np.nan
-    found = smoothing.smooth_missing(grid, values)
-    assert np.isnan(found[:, 20:40]).all()
-    assert np.isfinite(np.delete(found, np.s_[20:40], axis=1)).all()
-    there = np.flatnonzero(np.isfinite(values[0, 40:]))
-    measured = values[0, 40:][there, None]
-    own = smoothing.smooth(grid, np.array([0, 19]), grid[there], measured)
-    assert np.array_equal(found[0, 40:], own[0])

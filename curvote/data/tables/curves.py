@@ -76,10 +76,9 @@ class Parameters(columns.Labelled, CsvForm):
     @field_validator("label")
     @classmethod
     def _check_columns(cls, label: str, info: ValidationInfo) -> str:
-        value = info.data.get("value") or ()
-        values = (value,) if isinstance(value, str) else value
         columns = [info.data.get(name) for name in ("id", "time")]
-        named = [name for name in (*columns, *values, label) if name is not None]
+        columns += _listed(info.data.get("value") or ())
+        named = [name for name in (*columns, label) if name is not None]
         if len({*named}) < len(named):
             raise ValueError("id, time, value and label must be four different columns")
         return label
@@ -90,9 +89,9 @@ class Parameters(columns.Labelled, CsvForm):
         by_name = bounds if isinstance(bounds, dict) else {"": bounds}
         if not all(low < high for low, high in by_name.values()):
             raise PydanticCustomError("order", "the first must be below the second")
-        value = info.data.get("value")
-        if bounds is by_name and value is not None and {*bounds} != {*_listed(value)}:
-            words = f"state those of {', '.join(_listed(value))}, and of no other"
+        values = _listed(info.data.get("value") or ())
+        if bounds is by_name and values and {*bounds} != {*values}:
+            words = f"state those of {', '.join(values)}, and of no other"
             raise PydanticCustomError("channels", words)
         return bounds
 
@@ -212,13 +211,14 @@ class LongReader:
         wanted = "a date-time" if self.dates else "a finite number"
         missing = its.irregular == "smooth"
         numbers = self._check_finite(its.time, times, clock, wanted)
-        named = zip(its.values, values, strict=True)
-        finite = "a finite number"
-        measured = [self._check_finite(*x, number, finite, missing) for x in named]
+        measured = [
+            self._check_finite(name, column, number, "a finite number", missing)
+            for name, column in zip(its.values, values, strict=True)
+        ]
         codes = cells.encode_labels(labels, self.label_codes, self.most)
         cells.count_wrong(self.violations, f"{its.label} is empty", codes < 0, n)
-        cells_ = numbers, np.column_stack(measured)
-        return LongRows(n + 1, *self._find_runs(ids), *cells_, codes)
+        table = np.column_stack(measured)
+        return LongRows(n + 1, *self._find_runs(ids), numbers, table, codes)
 
     def _check_finite(
         self, name: str, column: Any, read: Any, wanted: str, missing: bool = False
@@ -351,6 +351,7 @@ class Segments:
 
 
 CLIENTS = 65_536
+_LEVEL = 1e-12  # of the bounds: a level curve that was smoothed is off by rounding
 _VALUES = 2**23  # a block's curves: 64 MiB at most, unless one curve is longer
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -404,8 +405,8 @@ class LongScan:
     def notes(self) -> list[str]:
         """Return the sentences about left-out clients for a report."""
         tally, gaps = self.tally, self.parameters.gaps
-        smooth_ = self.parameters.irregular == "smooth"
-        how = "each smoothed by itself" if smooth_ else "joined by straight lines"
+        ways = {"smooth": "each smoothed", "interpolate": "joined by straight lines"}
+        how = ways[self.parameters.irregular]
         left_out = tally["gap"] + tally["ends"]
         return [
             (
@@ -500,11 +501,13 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
             curves = block.segments.on_grid(parameters)
             counts += np.bincount(block.labels, minlength=len(counts))
             by_channel = curves.reshape(len(curves), len(parameters.values), -1)
-            spread = np.ptp(by_channel, axis=2)
-            level_ = spread <= 1e-12 * np.abs(by_channel).max(axis=2)
-            flat += int(level_.any(axis=1).sum())
+            level = np.ptp(by_channel, axis=2) <= _LEVEL * np.ptp(
+                parameters.ends, axis=0
+            )
+            flat += int(level.any(axis=1).sum())
             repeated.add(np.column_stack([curves, block.labels]))
     first = repeated.first_occurrences()
+    missing = scan.reader.rows - scan.spans.values
     tally, most = scan.tally, f"{parameters.gaps.most:g} {parameters.unit}"
     lost = tally["clients"] - tally["kept"]
     patchy = f"the curve does not reach both ends of the grid within {most}"
@@ -522,11 +525,7 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
         rows=scan.reader.rows,
         clients=tally["kept"],
         classes=dict(zip(scan.classes(), counts.tolist(), strict=True)),
-        columns=column_cards(
-            [*parameters.values],
-            scan.spans,
-            (scan.reader.rows - scan.spans.values).tolist(),
-        ),
+        columns=column_cards([*parameters.values], scan.spans, missing.tolist()),
         repeats=0 if first is None else int((~first).sum()),
         repeats_are="kept",
         left_out={f"a gap above {most}": tally["gap"], patchy: tally["ends"]},
@@ -559,11 +558,6 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     k = len(parameters.classes or "no")
     counts = sum(np.bincount(b.labels, minlength=k) for b in scan.blocks())
     lower, upper = (end if len(end) > 1 else end[0] for end in parameters.ends.tolist())
-    more: dict[str, Any] = {}
-    if parameters.channels:
-        more["channels"] = list(parameters.channels)
-    if parameters.irregular == "smooth":
-        more["irregular"] = "smooth"
     return columns.facts(
         np.asarray(counts).tolist(),
         scan.classes(),
@@ -574,7 +568,7 @@ def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
         bounds={"lower": lower, "upper": upper, "why": "stated by the user"},
         gaps={"most": parameters.gaps.most, **scan.tally},
         notes=scan.notes(),
-        **more,
+        **columns.form_of_curves(parameters),
     )
 
 

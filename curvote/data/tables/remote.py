@@ -141,9 +141,7 @@ class _Curves(_Elsewhere):
         return Classes(parameters.classes or two)
 
     def about(self, parameters: CurvesParameters) -> Facts:
-        stated = parameters.model_dump(include={"channels", "irregular"}, mode="json")
-        more = {name: value for name, value in stated.items() if value}
-        return more | {
+        return columns.form_of_curves(parameters) | {
             "title": "Curves that stay with their owners",
             "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
             "domain": list(parameters.domain),
