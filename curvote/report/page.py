@@ -256,8 +256,8 @@ def _load_releases(
     for settings in all_settings:
         values = settings.model_dump(mode="json")
         # Parts may differ in it; what a source decides, they share.
-        stated = run_settings.dotted_value(values, "project.size")
-        dimension = (stated and record_numbers(settings)) or d
+        has_size = run_settings.dotted_value(values, "project.size")
+        dimension = (has_size and record_numbers(settings)) or d
         messages = find_system(settings.protocol).describe_messages(values, dimension)
         for release in messages:
             who = f"{settings.called}: {release.who}" if several else release.who

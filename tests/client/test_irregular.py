@@ -156,4 +156,4 @@ def test_a_round_as_the_page_describes_it(
     (home.root / "my.csv").write_text(rows)
     said = printed(home.client("answer", "--json", curve="my.csv", label="shift"))
     server.take([Path(said["envelope"]).read_bytes()])
-    assert "reports 1 of 60" in server.run()[0].blocked_steps()[0].reason
+    assert "reports: 1 of 60" in server.run()[0].blocked_steps()[0].reason

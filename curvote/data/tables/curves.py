@@ -501,10 +501,8 @@ def examined(parameters: Parameters, paths: Paths) -> FileCard:
             curves = block.segments.on_grid(parameters)
             counts += np.bincount(block.labels, minlength=len(counts))
             by_channel = curves.reshape(len(curves), len(parameters.values), -1)
-            level = np.ptp(by_channel, axis=2) <= _LEVEL * np.ptp(
-                parameters.ends, axis=0
-            )
-            flat += int(level.any(axis=1).sum())
+            spread, wide = np.ptp(by_channel, axis=2), np.ptp(parameters.ends, axis=0)
+            flat += int((spread <= _LEVEL * wide).any(axis=1).sum())
             repeated.add(np.column_stack([curves, block.labels]))
     first = repeated.first_occurrences()
     missing = scan.reader.rows - scan.spans.values

@@ -117,8 +117,8 @@ def _value_bounds(source: Metadata) -> tuple[Array, Array]:
         ends = [[feature[end] for feature in features] for end in ("lower", "upper")]
     elif curve:
         points, n = len(source["grid"]), len(source.get("channels", ())) or 1
-        stated = [np.broadcast_to(curve[end], n) for end in ("lower", "upper")]
-        ends = [np.repeat(end, points).tolist() for end in stated]
+        by_channel = [np.broadcast_to(curve[end], n) for end in ("lower", "upper")]
+        ends = [np.repeat(end, points).tolist() for end in by_channel]
     else:
         raise UserError(
             "this source states no public bounds; state lower and upper, or use"
