@@ -197,12 +197,16 @@ def projection(
     return found
 
 
-def coefficient_count(basis: str, size: int, derivative: int = 0) -> int:
+def coefficient_count(
+    basis: str, size: int, derivative: int = 0, channels: int = 1
+) -> int:
     """Return how many coefficients a curve has, or a derivative of it.
 
     A derivative takes a degree from a spline, and from a Fourier series its constant.
+    Each channel has so many, but principal components are those of all.
     """
-    return size - (derivative if basis == "bspline" else min(derivative, 1))
+    lost = derivative if basis == "bspline" else min(derivative, 1)
+    return (size - lost) * (1 if basis == FPCA else channels)
 
 
 def derivative_matrix(basis: Projection) -> Array:

@@ -43,7 +43,7 @@ def record_numbers(pipeline: Any) -> int | None:
         width: int | None = dataset.width(parameters)
         return width
     named = project.basis, project.size, project.derivative
-    return channel_count(pipeline.source) * coefficient_count(*named)
+    return coefficient_count(*named, channel_count(pipeline.source))
 
 
 def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:

@@ -57,18 +57,20 @@ def projected(curves: Array) -> Memory:
 ADDED = tuple(name for name in PARAMS if name not in PROJECT.params)
 
 
-def test_components_are_those_of_scikit_fda_and_the_same_each_time() -> None:
-    """Orthonormal in L2, most variance first, also where scikit-learn would draw."""
-    curves, grid = draw_curves(60, 600), np.linspace(0, 2, 600)
-    found = fpca.principal_projection(curves, 5, grid)
-    weights = np.diag(basis.grid_projection(grid).gram)
+@pytest.mark.parametrize("channels", [(), ("x", "y")])
+def test_components_are_those_of_scikit_fda_and_the_same_each_time(channels) -> None:
+    """Orthonormal in L2, most variance first; of several channels joint ones."""
+    count = max(1, len(channels))
+    curves, grid = draw_curves(60, 600), np.linspace(0, 2, 600 // count)
+    found = fpca.principal_projection(curves, 5, grid, channels=channels)
+    weights = np.diag(basis.grid_projection(grid).stacked(channels).gram)
     functions = found.matrix / weights
     np.testing.assert_allclose(found.matrix @ functions.T, np.eye(5), atol=1e-12)
     centred = (curves - curves.mean(axis=0)) * np.sqrt(weights)
     values = np.linalg.svd(centred, compute_uv=False)[:5]
     scores = found.apply(curves - curves.mean(axis=0))
     np.testing.assert_allclose(np.linalg.norm(scores, axis=0), values, rtol=1e-9)
-    again = fpca.principal_projection(curves, 5, grid)
+    again = fpca.principal_projection(curves, 5, grid, channels=channels)
     assert again.matrix.tobytes() == found.matrix.tobytes()
 
 

@@ -126,7 +126,7 @@ def _try_constants(project: Representation, channels: int) -> None:
     width = max(lengths, default=1)
     if project.width is not None:
         named = project.basis, project.width, project.derivative
-        width = channels * basis.coefficient_count(*named)
+        width = basis.coefficient_count(*named, channels)
     defaults = {"centre": 0.0, "scale": 1.0}
     constants = {
         name: defaults[name] if isinstance(value, str) else value

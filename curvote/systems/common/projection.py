@@ -66,7 +66,10 @@ def project(context: StageContext) -> Rows:
     if encoding.projection.name == basis.FPCA:
         roles = roles_of_table(clients, context.params, context.number)
         curves, grid = clients["curve"][roles["public"]], context.metadata["grid"]
-        projection = fpca.principal_projection(curves, encoding.d, grid)
+        channels = encoding.projection.channels
+        projection = fpca.principal_projection(
+            curves, encoding.d, grid, channels=channels
+        )
         encoding = replace(encoding, projection=projection)
         tables["basis_rows"] = {"value": projection.matrix}
     coefficients = encoding.projection.apply(clients["curve"])
@@ -157,8 +160,8 @@ def _make_projection(
     if name == basis.COSINES:
         return basis.image_projection(len(grid), size)
     if name == basis.FPCA:
-        basis.check_size(name, size, points=len(grid))
-        return fpca.stand_in(grid, size)
+        basis.check_size(name, size, points=len(grid) * max(1, len(channels)))
+        return fpca.stand_in(grid, size, channels)
     order, derivative = params["project.order"], params.get("project.derivative", 0)
     projection = basis.projection(name, size, grid, order, derivative=derivative)
     if params["project.coordinates"] == "orthonormal":
