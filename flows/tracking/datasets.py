@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 _DIGEST_LENGTH = 36  # letters of a digest that MLflow takes
+_MAX_SCHEMA_LENGTH = 65_535  # letters, too
 _PROFILE = ("rows", "counts", "missing", "duplicates", "bayes_error")
 
 
@@ -45,7 +46,7 @@ def dataset_inputs(stored: Iterable[Artifact]) -> list[DatasetInput]:
                 digest[:_DIGEST_LENGTH],
                 kind,
                 json.dumps(source),
-                schema=json.dumps(_schema(facts)) if facts else None,
+                schema=_schema(facts) if facts else None,
                 profile=json.dumps(statistics) if statistics else None,
             )
             inputs.append(DatasetInput(data, tags))
@@ -58,18 +59,19 @@ def _published_url(file: Mapping[str, str]) -> str | None:
     return source.url if source and source.origin(file.get("sha256", "")) else None
 
 
-def _schema(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _schema(facts: Mapping[str, Any]) -> str:
     """Return the schema of records with their classes, as MLflow's pages read it."""
     from mlflow.data.schema import TensorDatasetSchema
     from mlflow.types import ColSpec, Schema, TensorSpec
 
-    if features := facts.get("features"):
-        types = {feature["name"]: "double" for feature in features} | {
-            "class": "string"
-        }
-        columns = Schema([ColSpec(kind, name) for name, kind in types.items()])
-        return {"mlflow_colspec": columns.to_dict()}
-    curves = TensorSpec(np.dtype(np.float64), (-1, len(facts.get("grid") or ()) or -1))
+    features = facts.get("features") or ()
+    columns = [ColSpec("double", feature["name"]) for feature in features]
+    schema = Schema([*columns, ColSpec("string", "class")])
+    text = json.dumps({"mlflow_colspec": schema.to_dict()})
+    if features and len(text) <= _MAX_SCHEMA_LENGTH:
+        return text
+    width = len(features or facts.get("grid") or ()) or -1
+    records = TensorSpec(np.dtype(np.float64), (-1, width))
     classes = TensorSpec(np.dtype(np.str_), (-1,))
-    tensors = TensorDatasetSchema(Schema([curves]), Schema([classes]))
-    return dict(tensors.to_dict())
+    tensors = TensorDatasetSchema(Schema([records]), Schema([classes]))
+    return json.dumps(tensors.to_dict())

@@ -14,8 +14,11 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.flows.server.launch import listen
+from curvote.flows.tracking.cells import cell_artifacts, stage_facts
+from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import log_model
 from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.store.artifacts import Artifact
 from tests import plain
 from tests.flows import test_predict as own
 from tests.pins.test_studies import finished
@@ -44,8 +47,10 @@ mlflow.models.predict(sys.argv[1], input_path=sys.argv[2], env_manager="local")
 """
 
 
-def kept(kind: str, root: Path, patch: pytest.MonkeyPatch) -> tuple[Any, Path]:
-    """Return the model of a kind's smallest run, and the folder MLflow has it in."""
+def kept(
+    kind: str, root: Path, patch: pytest.MonkeyPatch
+) -> tuple[Any, Path, list[Artifact]]:
+    """Return the model of a kind's smallest run, MLflow's folder, and what it is of."""
     if kind in {"table", "long"}:
         frame = own.people() if kind == "table" else own.measurements()
         frame.to_csv(root / f"{'people' if kind == 'table' else kind}.csv", index=False)
@@ -56,8 +61,8 @@ def kept(kind: str, root: Path, patch: pytest.MonkeyPatch) -> tuple[Any, Path]:
     view = final_views(project, record)[0]
     into_folders(root, patch)
     model = final_model(project, record, view.cell)
-    facts = {name: fact for of in view.every_facts() for name, fact in of.items()}
-    return model, Path(log_model("", kind, model, facts))
+    stored = cell_artifacts(project, record, view.cell)
+    return model, Path(log_model("", kind, model, stage_facts(stored))), stored
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,7 +73,7 @@ def test_a_model_of_each_kind_answers_its_example(
     import mlflow.pyfunc
     from mlflow.pyfunc.scoring_server import invocations
 
-    model, place = kept(kind, tmp_path, monkeypatch)
+    model, place, stored = kept(kind, tmp_path, monkeypatch)
     loaded = mlflow.pyfunc.load_model(str(place))
     schema = loaded.metadata.get_input_schema()
     assert str(schema).startswith(KINDS[kind])
@@ -80,6 +85,11 @@ def test_a_model_of_each_kind_answers_its_example(
     # The same record in other words: columns in another order, and further ones.
     turned = loaded.input_example.iloc[:, ::-1].assign(note="x")
     assert loaded.predict(turned).tolist() == expected
+    # Statistics are told of what is drawn, the schema of all.
+    for data in (given.dataset for given in dataset_inputs(stored)):
+        assert bool(data.profile) == (kind not in {"table", "long"})
+        columns = kind in {"table", "labels", "transfer"}
+        assert f"mlflow_{'col' if columns else 'tensor'}spec" in data.schema
     if kind in {"mrma", "cells"}:
         array = loaded.input_example.to_numpy()
         assert loaded.predict(array).tolist() == expected
@@ -100,7 +110,7 @@ def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
     from mlflow.exceptions import MlflowException
     from mlflow.pyfunc.scoring_server import invocations
 
-    model, place = kept("table", tmp_path, monkeypatch)
+    model, place, _ = kept("table", tmp_path, monkeypatch)
     loaded = mlflow.pyfunc.load_model(str(place))
     frame = own.people(8).drop(columns="outcome")
     whole = frame.assign(age=frame["age"].astype(np.int64))
@@ -130,7 +140,7 @@ def test_a_fresh_process_serves_the_example(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`mlflow models serve`, `mlflow.models.predict` and `load_model` say the same."""
-    _, place = kept(kind, tmp_path, monkeypatch)
+    _, place, _ = kept(kind, tmp_path, monkeypatch)
     example = place / "serving_input_example.json"
     said = [
         subprocess.check_output([sys.executable, "-c", code, place, example], text=True)
