@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 _DIGEST_LENGTH = 36  # letters of a digest that MLflow takes
-_MAX_SCHEMA_LENGTH = 65_535  # letters, too
 _PROFILE = ("rows", "counts", "missing", "duplicates", "bayes_error")
 
 
@@ -64,14 +63,11 @@ def _schema(facts: Mapping[str, Any]) -> str:
     from mlflow.data.schema import TensorDatasetSchema
     from mlflow.types import ColSpec, Schema, TensorSpec
 
-    features = facts.get("features") or ()
-    columns = [ColSpec("double", feature["name"]) for feature in features]
-    schema = Schema([*columns, ColSpec("string", "class")])
-    text = json.dumps({"mlflow_colspec": schema.to_dict()})
-    if features and len(text) <= _MAX_SCHEMA_LENGTH:
-        return text
-    width = len(features or facts.get("grid") or ()) or -1
-    records = TensorSpec(np.dtype(np.float64), (-1, width))
-    classes = TensorSpec(np.dtype(np.str_), (-1,))
-    tensors = TensorDatasetSchema(Schema([records]), Schema([classes]))
-    return json.dumps(tensors.to_dict())
+    if features := facts.get("features"):
+        columns = [ColSpec("double", feature["name"]) for feature in features]
+        schema = Schema([*columns, ColSpec("string", "class")])
+        return json.dumps({"mlflow_colspec": schema.to_dict()})
+    shape = (-1, len(facts.get("grid") or ()) or -1)
+    curves, classes = (np.dtype(np.float64), shape), (np.dtype(np.str_), (-1,))
+    tensors = (Schema([TensorSpec(*spec)]) for spec in (curves, classes))
+    return json.dumps(TensorDatasetSchema(*tensors).to_dict())
