@@ -1,12 +1,16 @@
-"""Draw two of Prefect's pages of a served project, in a headless browser.
+"""Draw Prefect's pages of two projects, in a headless browser.
 
-    python -m benchmarks.draw_prefect_ui /usr/bin/chromium
+    python -m benchmarks.draw_prefect_ui /usr/bin/chromium [served|own]
 
-docs/prefect-ui.png shows the runs of three pipelines of a temporary project, one that
-completes, one whose file is not there and one that waits for envelopes;
-docs/prefect-failed.png the page of the second. Orders each as the page's own button
-does and logs in as a user would (the page keeps what was typed under the name that
-stands below). Needs Chromium; takes about two minutes.
+The first is served. docs/prefect-ui.png shows the runs of three pipelines of a
+temporary project, one that completes, one whose file is not there and one that waits
+for envelopes; docs/prefect-failed.png the page of the second. Orders each as the page's
+own button does and logs in as a user would (the page keeps what was typed under the
+name that stands below).
+
+The second is run by a worker of a plain Prefect server: docs/prefect-form.png shows the
+form of a custom run with a stage chosen, docs/prefect-run.png the run's tasks,
+docs/prefect-summary.png its summary. Needs Chromium; each takes about two minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.environment import read_secret
 from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
+from tests.own_server import POOL, own_server
 
 DOCS = ROOT / "docs"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
@@ -43,7 +48,60 @@ PEOPLE = {
 }
 
 
-def main(chromium: str) -> None:
+def main(chromium: str, *parts: str) -> None:
+    """Draw the pages of both projects, or of one."""
+    drawn = {"served": _draw_served, "own": _draw_own}
+    for part in parts or drawn:
+        drawn[part](chromium)
+
+
+_CHOOSE = """(async () => {
+  const rest = ms => new Promise(done => setTimeout(done, ms));
+  const open = element => {
+    element.scrollIntoView({block: 'center'});
+    for (const kind of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'])
+      element.dispatchEvent(new PointerEvent(kind, {bubbles: true, button: 0}));
+  };
+  open([...document.querySelectorAll('button')].filter(
+    button => button.textContent.trim() == 'Select')[0]);
+  await rest(1000);
+  const rows = [...document.querySelectorAll('[role=option], [cmdk-item]')];
+  open(rows.find(row => row.textContent.trim() == 'train'));
+  await rest(500);
+  document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
+  await rest(500);
+  window.scrollTo(0, 0);
+})()"""
+
+
+def _draw_own(chromium: str) -> None:
+    """Order two runs of a plain server's worker, and draw form, run and summary."""
+    known = parse_value((ROOT / "pipelines.yaml").read_text())["pipelines"]
+    demo = known["demo"] | {"learners": ["centroid"], "schedule": WEEKLY}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "hospital"
+        root.mkdir()
+        (root / "pipelines.yaml").write_text(as_yaml({"pipelines": {"demo": demo}}))
+        with own_server(root, Path(folder) / "state") as server:
+            server.command("curvote.cli", "deploy", "--pool", POOL, "--register")
+            server.order("demo")
+            run = server.order("demo", parameters={"force": ["train"]})
+            pages = f"{server.url.removesuffix('/api')}/v2"
+            made = {a["key"]: a["id"] for a in server.of_run("artifacts", run)}
+            with browser(chromium, 1100, 1330) as page:
+                page.open(
+                    f"{pages}/deployments/deployment/{run['deployment_id']}/run", 12
+                )
+                page.run(_CHOOSE)
+                page.draw(DOCS / "prefect-form.png")
+            with browser(chromium, 1100, 1000) as page:
+                page.open(f"{pages}/runs/flow-run/{run['id']}?tab=TaskRuns", 12)
+                page.draw(DOCS / "prefect-run.png")
+                page.open(f"{pages}/artifacts/artifact/{made['demo-summary']}", 10)
+                page.draw(DOCS / "prefect-summary.png")
+
+
+def _draw_served(chromium: str) -> None:
     """Serve, run, log in, draw."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"

@@ -93,8 +93,6 @@ def show_results(
         return
     with _harmless():
         parts = [f"run {record.id}: {record.status}", record.why]
-        if record.status == "completed":
-            parts += _results(project, record, rows)
         page = page_folder(project, record) / PAGE
         if record.status == "completed" and page.is_file():
             parts.append(f"Report: `{page.resolve()}`")
@@ -106,6 +104,8 @@ def show_results(
             )
         if record.mlflow_run:
             parts.append(f"MLflow: run `{record.mlflow_run}`")
+        if record.status == "completed":
+            parts += _results(project, record, rows)
         artifacts.create_markdown_artifact(
             "\n\n".join(filter(None, parts)),
             key=_key(record.pipeline, "summary"),
@@ -128,7 +128,9 @@ def _results(
     title = cells.study_headline(record, every).title
     return [
         f"**{title}**" if title else "",
-        _table(("cell", "method", "metric", "mean ± standard error"), table),
+        _table(
+            ("cell", "method", "metric", "mean ± standard error (shares in %)"), table
+        ),
     ]
 
 

@@ -204,8 +204,7 @@ def perform_run(
             record = _run_recorded(place, plan, request)
     rows = tell(place, record.id) if tell else None
     if find_spec("mlflow"):
-        with tags("stage=mlflow"):
-            track.submit(place, {record.id: rows} if rows else {}).result()
+        track.submit(place, {record.id: rows} if rows else {}).result()
     artifacts.show_results(place, records.load_record(place, record.id) or record, rows)
     return record.id
 
@@ -275,8 +274,9 @@ def _run_steps(
     project: Project, plan: Plan, record: RunRecord, request: RunRequest
 ) -> None:
     """Submit every step and wait for it, then draw the report of a full run."""
-    runtime = PipelinesFile(project).runtime()
-    engine_of_run = choose_engine(project, runtime, request.engine, request.workers)
+    deployed = runtime.deployment.id is not None  # pages that filter by tags
+    settings = PipelinesFile(project).runtime()
+    engine_of_run = choose_engine(project, settings, request.engine, request.workers)
     with display.show_progress(plan) as show, engine_of_run as engine:
         progress = artifacts.PageProgress(show)
         context = TaskContext(project, engine, request.block, progress)
@@ -288,7 +288,7 @@ def _run_steps(
             if step.action != "blocked":
                 needed = (*step.sources.values(), step.id)
                 before = [futures[i] for i in needed if i in futures]
-                with tags(*step_tags(step)):
+                with tags(*step_tags(step, with_cell=deployed)):
                     stage = stage_task(step.stage.name)
                     future = stage.submit(context, step, wait_for=before)
                 futures[step.id] = future
@@ -296,5 +296,4 @@ def _run_steps(
         for future in submitted:
             future.result()
         if plan.complete and not plan.blocked_steps():
-            with tags("stage=page"):
-                page.submit(context, record).result()
+            page.submit(context, record).result()

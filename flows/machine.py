@@ -459,7 +459,9 @@ def _server_lost(words: str) -> UserError:
 
 
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
+    links: list[BaseException] = []
+    while error is not None and error not in links:
         yield error
+        links.append(error)
         hidden = getattr(error, "original", None)  # of a `RedactedError`
         error = hidden or error.__cause__ or error.__context__

@@ -72,8 +72,9 @@ def _run_flow(
         with nullcontext() if server.is_ours else watched:
             try:
                 return str(command_run(*arguments))
-            except RedactedError as error:  # this terminal is its owner's
-                raise error.original from None
+            except RedactedError as error:
+                original = error.original
+            raise original  # in its words: this terminal is its owner's
 
 
 def _print_results(project: Project, run_id: str) -> list[Row] | None:

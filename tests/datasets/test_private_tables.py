@@ -46,12 +46,10 @@ def _run_all(project: Project, databases: Path) -> None:
         copyfile(Project(databases).state / name, state / name)  # with no modes
     with PrefectServer(project.root) as server:
         from curvote.flows.chain import chain
-        from curvote.flows.tracking import log as tracking
 
         server.wait()
         for name in ("study", "real"):
             chain(pipeline=name, project=str(project.root), workers=1)
-            tracking.log_missing_runs(project)
 
 
 def kept(project: Project, pipeline: str, stage: str) -> Artifact:

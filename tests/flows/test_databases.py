@@ -1,12 +1,13 @@
 """Prefect's and MLflow's databases destroyed, absent or newer: results stand."""
 
 import os
+import pickle
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from curvote.flows.tracking import store
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
 from curvote.pipeline.store import records
+from curvote.tasks.context import RedactedError, redaction
 from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.prepared import put_databases
@@ -198,8 +200,15 @@ def test_prefect_falling_over_a_message_of_ours_hides_nothing(tmp_path: Path) ->
         explained_errors(Project(tmp_path)),
     ):
         falls_over()
-    with pytest.raises(ZeroDivisionError), explained_errors(Project(tmp_path)):
-        _ = 1 / 0
+    for hidden in (nullcontext(), redaction()):
+        with (
+            pytest.raises((ZeroDivisionError, RedactedError)) as raised,
+            explained_errors(Project(tmp_path)),
+            hidden,
+        ):
+            _ = 1 / 0
+    copy = pickle.loads(pickle.dumps(raised.value))  # as Prefect keeps it
+    assert (str(copy), vars(copy)) == ("ZeroDivisionError", {})
 
 
 @pytest.mark.faults

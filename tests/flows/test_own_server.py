@@ -42,9 +42,9 @@ def stages(server: OwnServer, run: dict[str, Any]) -> dict[str, set[str]]:
     """Return the states of a run's tasks by the stages that their tags name."""
     found: dict[str, set[str]] = {}
     for task in server.of_run("task_runs", run):
-        (stage,) = (tag for tag in task["tags"] if tag.startswith("stage="))
         if task["flow_run_run_count"] == run["run_count"]:
-            found.setdefault(stage[6:], set()).add(task["state_name"])
+            stage = task["name"].split()[0]
+            found.setdefault(stage, set()).add(task["state_name"])
     return found
 
 

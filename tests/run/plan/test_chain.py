@@ -75,20 +75,15 @@ def _two_runs(project: Project) -> Ran:
     prepare_environment(project.root)
     with PrefectServer(project.root) as server:
         from curvote.flows.chain import chain
-        from curvote.flows.tracking import log as tracking
 
         server.wait()
         close_dead_flow_runs()
         given = {"pipeline": "tiny", "project": str(project.root), "workers": 1}
-        ids = []
-        for _ in range(2):
-            ids.append(chain(**given))
-            tracking.log_missing_runs(project)
+        ids = [chain(**given) for _ in range(2)]
         with pytest.raises(UserError, match=r"--set aggregate\.cutoff=2: aggregate"):
             chain(**given, overrides=["aggregate.cutoff=2"])
         states = _task_states()
         ids += [chain(**given | {"pipeline": name}) for name in ("real", "far")]
-        tracking.log_missing_runs(project)
     by_id = {r.id: r for r in records.load_records(project)}
     first, second, real, far = (by_id[i] for i in ids)
     return Ran(project, first, second, states, real, far)
