@@ -1,18 +1,21 @@
 """Feature vectors through the chain: public bounds, and rows that come in pieces."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
+from curvote.curves.encoding import Encoding
 from curvote.data.registry import DATASETS
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import find_artifact, mean_scores
 from curvote.pipeline.store.artifacts import Artifact
 from curvote.pipeline.store.records import RunRecord
 from curvote.report.page import draw_report
+from curvote.systems.common.projection import project_metadata
 from tests import fake_source, plain
 
 VECTORS = plain.TINY | {
@@ -110,6 +113,27 @@ def test_public_bounds_of_curves_bound_their_coefficients(project: Project) -> N
     )
     with pytest.raises(UserError, match="states no public bounds"):
         plain.run(project)
+
+
+@pytest.mark.parametrize("derivative", [0, 1])
+def test_public_bounds_of_each_channel_are_reached_and_never_passed(derivative):
+    """The worst curve within the channels' bounds has the bounds' coefficient."""
+    ends = np.array([[-2, 0], [2, 90]])
+    facts = {"grid": [*range(9)], "channels": ["x", "y"], "irregular": "smooth"}
+    facts |= {"bounds": dict(zip(("lower", "upper"), ends.tolist(), strict=True))}
+    said = {"basis": "bspline", "size": 5, "order": 4, "coordinates": "orthonormal"}
+    said |= {"rescale": "min_max", "bounds": "public", "derivative": derivative}
+    params = {f"project.{name}": value for name, value in said.items()}
+    params |= {"project.lower": -1.0, "project.upper": 1.0}
+    made = project_metadata({"ingest": SimpleNamespace(metadata=facts)}, params)
+    encoding = Encoding.from_json(made["encoding"])
+    assert (made["d"], encoding.smooth) == (2 * (5 - derivative), True)
+    low, high = np.repeat(ends, 9, axis=1)
+    worst = np.where(encoding.projection.matrix > 0, high, low)
+    reached = np.diag(encoding.projection.apply(worst))
+    assert np.allclose(reached, encoding.constants["upper"])
+    curves = np.random.default_rng(0).uniform(low, high, (500, 18))
+    assert not encoding.encode(curves).clipped.any()
 
 
 @pytest.mark.parametrize("rescale", ["tanh", "standard"])
