@@ -24,22 +24,29 @@ _LEAST_VALUES = 2  # one value tells nothing of a curve's course
 class CurveValues:
     """Records as columns: ``values`` (n, C T), their grid (T,) and C channels' names.
 
-    ``grid`` is None where nothing says it, ``channels`` are empty for a single one.
+    ``grid`` is None where nothing says it, ``channels`` are empty for a single one;
+    ``smoothed`` says that they were measured at other times.
     """
 
     values: Any
     grid: Array | None = None
     channels: tuple[str, ...] = ()
+    smoothed: bool = False
 
 
 def curve_values(
-    X: Any, grid: ArrayLike | None = None, model: Array | None = None
+    X: Any,
+    grid: ArrayLike | None = None,
+    model: Array | None = None,
+    *,
+    project: bool = False,
 ) -> CurveValues:
     """Return the values of an FDataGrid or FDataIrregular; else X itself.
 
     ``grid`` is what is stated of the grid, and an FDataGrid on another one is a
     UserError, as are FDataBasis and surfaces; the cure is named. An FDataIrregular is
-    smoothed on it, or on that of a ``model``.
+    smoothed on it, or on that of a ``model``; so is an FDataGrid whose points are not
+    equidistant, if it is to be projected onto functions.
     """
     given_grid = None if grid is None else validate.finite(grid=grid)
     if hasattr(X, "coefficients") and hasattr(X, "basis"):
@@ -61,11 +68,18 @@ def curve_values(
             str(name or f"channel {place}")
             for place, name in enumerate(X.coordinate_names, 1)
         )
+    onto = model if given_grid is None else given_grid
     if irregular:
-        points = given_grid if given_grid is not None else model
-        points = _irregular_grid(X) if points is None else points
-        return CurveValues(_smooth_irregular(X, points, names), points, names)
-    points = np.asarray(X.grid_points[0])
+        onto = _irregular_grid(X) if onto is None else onto
+        rows = X.start_indices, np.asarray(X.points)[:, 0], np.asarray(X.values)
+        return _smooth_rows(*rows, onto, names)
+    points, n = np.asarray(X.grid_points[0], dtype=np.float64), len(X.data_matrix)
+    steps, ends = np.diff(points), points[[0, -1]]
+    even = np.allclose(steps, np.median(steps), rtol=STEP_TOLERANCE)
+    if project and not even and (onto is None or np.allclose(ends, onto[[0, -1]])):
+        onto = np.linspace(ends[0], ends[1], len(points)) if onto is None else onto
+        rows = len(points) * np.arange(n), np.tile(points, n), np.vstack(X.data_matrix)
+        return _smooth_rows(*rows, onto, names)
     if given_grid is not None and not same_grid(points, given_grid):
         raise UserError(
             f"X is on {_describe_grid(points)}; grid states"
@@ -73,13 +87,13 @@ def curve_values(
             " grid out: an FDataGrid brings its own."
         )
     values = np.asarray(X.data_matrix).transpose(0, 2, 1)
-    columns = values.reshape(len(values), -1)
-    return CurveValues(columns, points.astype(np.float64), names)
+    return CurveValues(values.reshape(n, -1), points, names)
 
 
 def _irregular_grid(X: Any) -> Array:
     """Return a grid on the stated domain of an FDataIrregular."""
-    if tuple(X.domain_range[0]) == (X.points.min(), X.points.max()):
+    start, stop = X.domain_range[0]
+    if (start, stop) == (X.points.min(), X.points.max()):
         raise UserError(
             "X is an FDataIrregular whose domain is where its own measurements begin"
             " and end, which is somebody's. Both sides must know the domain without X:"
@@ -87,14 +101,14 @@ def _irregular_grid(X: Any) -> Array:
             f" grid={_linspace_code(X, _SUGGESTED_POINTS)} with ends from the protocol"
             " of the study."
         )
-    start, stop = X.domain_range[0]
     return np.linspace(start, stop, _SUGGESTED_POINTS)
 
 
-def _smooth_irregular(X: Any, grid: Array, names: tuple[str, ...]) -> Array:
-    """Return the curves of an FDataIrregular, smoothed on a grid: (n, C T)."""
+def _smooth_rows(
+    begins: Any, times: Array, values: Array, grid: Array, names: tuple[str, ...]
+) -> CurveValues:
+    """Return curves, measurements from ``begins`` (n,) on, smoothed on a grid."""
     points = check_grid(grid)
-    times, values = np.asarray(X.points)[:, 0], np.asarray(X.values, dtype=np.float64)
     beyond = (times < points[0]) | (times > points[-1])
     if beyond.any():
         raise UserError(
@@ -105,11 +119,11 @@ def _smooth_irregular(X: Any, grid: Array, names: tuple[str, ...]) -> Array:
         )
     if np.isinf(values).any() or not np.isfinite(times).all():
         raise UserError("X holds an infinite value; a missing one is NaN.")
-    starts = np.append(X.start_indices, len(times))
+    starts = np.append(begins, len(times))
     there = np.cumsum(~np.isnan(values), axis=0)
     counts = np.diff(np.vstack([np.zeros_like(there[:1]), there])[starts], axis=0)
     _refuse_few(counts, names)
-    return smooth(points, starts, times, values)
+    return CurveValues(smooth(points, starts, times, values), points, names, True)
 
 
 def _refuse_few(counts: NDArray[np.int64], channels: tuple[str, ...]) -> None:
@@ -138,20 +152,6 @@ def fill_missing(values: Array, onto: Projection) -> Array:
     by_channel = there.reshape(len(values), -1, len(grid))
     _refuse_few(by_channel.sum(axis=2), onto.channels)
     return smooth_missing(grid, values)
-
-
-def refuse_uneven_grid(X: Any) -> None:
-    """Refuse an FDataGrid whose grid points are not equidistant."""
-    points = np.asarray(X.grid_points[0]) if hasattr(X, "grid_points") else np.zeros(0)
-    if len(points) < 3:
-        return
-    steps = np.diff(points)
-    if not np.allclose(steps, np.median(steps), rtol=STEP_TOLERANCE):
-        raise UserError(
-            f"X is on {len(points)} grid points that are not equidistant: their steps"
-            f" are {steps.min():g} to {steps.max():g}. Write"
-            f" X.to_grid({_linspace_code(X, len(points))})."
-        )
 
 
 def refuse_other_grid(points: Array | None, learned: Array | None) -> None:

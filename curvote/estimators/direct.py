@@ -31,7 +31,6 @@ from curvote.curves.columns import (
     fill_missing,
     refuse_other_channels,
     refuse_other_grid,
-    refuse_uneven_grid,
 )
 from curvote.curves.encoding import (
     RESCALING_CONSTANTS,
@@ -104,9 +103,8 @@ class TwoSidedClassifier(
         """
         self._refuse_weights(refused)
         validate.positive(epsilon=self.epsilon)
-        curves, irregular = curve_values(X, self.grid), hasattr(X, "start_indices")
-        if self.basis is not None:
-            refuse_uneven_grid(X)
+        projects = self.basis is not None
+        curves = curve_values(X, self.grid, project=projects)
         options = self._data_options
         X, y = validate_data(self, curves.values, y, ensure_min_samples=2, **options)
         self.classes_, codes = estimators.encode_labels(y)
@@ -114,7 +112,7 @@ class TwoSidedClassifier(
         width = X.shape[1]
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
         onto = self._build_projection(width, curves)
-        smooth = self.basis is not None and (irregular or bool(np.isnan(X).any()))
+        smooth = projects and (curves.smoothed or bool(np.isnan(X).any()))
         X = fill_missing(X, onto)
         lower, upper = estimators.feature_bounds(self.bounds, len(onto.matrix))
         if not np.less(lower, upper).all():
@@ -145,7 +143,7 @@ class TwoSidedClassifier(
         Of two classes above 0 is ``classes_[1]``, else the largest is the class.
         """
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
-        curves = curve_values(X, model=self.grid_)
+        curves = curve_values(X, model=self.grid_, project=self.basis is not None)
         refuse_other_grid(curves.grid, self.grid_)
         learned = getattr(self, "channels_", ())  # an earlier version knew one
         refuse_other_channels(X, curves.channels, learned)
@@ -228,9 +226,9 @@ class DirectClassifier(TwoSidedClassifier):
     Parameters
     ----------
     basis : "bspline", "fourier" or None, default=None
-        None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. That, and
-        curves with missing points (NaN), are smoothed (`curvote.curves.smoothing`).
+        None takes the columns of X as d features; otherwise X holds curves: an array, an
+        FDataGrid or an FDataIrregular. Those on no equidistant grid, or with missing
+        points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
@@ -388,9 +386,9 @@ class MRMAClassifier(TwoSidedClassifier):
     Parameters
     ----------
     basis : "bspline", "fourier" or None, default=None
-        None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid, as an array or an FDataGrid, or an FDataIrregular. That, and
-        curves with missing points (NaN), are smoothed (`curvote.curves.smoothing`).
+        None takes the columns of X as d features; otherwise X holds curves: an array, an
+        FDataGrid or an FDataIrregular. Those on no equidistant grid, or with missing
+        points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
