@@ -556,7 +556,17 @@ def _full_knots(knots: Array, order: int) -> Array:
 
 
 def bspline_functions(points: Array, knots: Array, order: int) -> Array:
-    """Return the B-splines of ``order`` on ``knots``, (functions, T).
+    """Return the B-splines of ``order`` on ``knots``, (functions, T)."""
+    places, local = local_bsplines(points, knots, order)
+    values = np.zeros((len(knots) + order - 2, len(points)))
+    values[places, np.arange(len(points))] = local
+    return values
+
+
+def local_bsplines(
+    points: Array, knots: Array, order: int
+) -> tuple[NDArray[np.int64], Array]:
+    """Return which B-splines are not 0 at points, and their values, (order, T) both.
 
     By the recursion of Cox and de Boor (de Boor 1978, chapter X), one degree after the
     other: on an interval only ``order`` functions are not 0.
@@ -576,9 +586,7 @@ def bspline_functions(points: Array, knots: Array, order: int) -> Array:
         local = np.zeros((degree + 1, len(points)))
         local[:-1] += (right_knots - points) * share
         local[1:] += (points - left_knots) * share
-    values = np.zeros((len(knots) + order - 2, len(points)))
-    values[first + np.arange(order)[:, None], np.arange(len(points))] = local
-    return values
+    return first + np.arange(order)[:, None], local
 
 
 def bspline_slopes(points: Array, knots: Array, order: int) -> Array:

@@ -14,14 +14,19 @@ but coefficients of the smoothed curve goes into a message.
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.curves.basis import Array, bspline_functions, spline_products
+from curvote.curves.basis import (
+    Array,
+    bspline_functions,
+    local_bsplines,
+    spline_products,
+)
 
 ORDER = 4
 MOST_FUNCTIONS = 32
 # On a domain of length 1, as benchmarks/smoothing.py says of simulated curves alone:
 # at worst .02 of the coefficients' size behind straight lines, up to 40 % nearer.
 PENALTY = 0.01
-_CLIENTS = 512
+_CLIENTS, _ROWS = 512, 1 << 18  # at once
 
 Integers = NDArray[np.int64]
 
@@ -61,25 +66,29 @@ def _smooth_channel(
     penalty = smoothing_parameter(grid) * spline_products(knots, ORDER)[1]
     curves = np.full((n, points), np.nan)
     used = (times >= grid[0]) & (times <= grid[-1])
-    owners = np.repeat(np.arange(n), np.diff(starts))
-    for begin in range(0, n, _CLIENTS):
-        count = min(_CLIENTS, n - begin)
-        part = slice(starts[begin], starts[begin + count])
-        mine, own = used[part], owners[part][used[part]] - begin
-        t, y = times[part][mine], values[part][mine]
-        fit = np.bincount(own, minlength=count) > 0
-        # On an interval only ORDER splines are not 0.
-        first = np.clip(np.searchsorted(knots, t, side="right") - 1, 0, k - ORDER)
-        local = first + np.arange(ORDER)[:, None]
-        phi = bspline_functions(t, knots, ORDER)[local, np.arange(len(t))]
-        rows = own * k + local
-        right = np.bincount(rows.ravel(), (phi * y).ravel(), count * k)
-        places = (rows[:, None] * k + local[None]).ravel()
-        products = (phi[:, None] * phi[None]).ravel()
-        left = np.bincount(places, products, count * k * k).reshape(count, k, k)
-        found = np.linalg.solve(left[fit] + penalty, right.reshape(count, k, 1)[fit])
+    owners, begin = np.repeat(np.arange(n), np.diff(starts)), 0
+    while begin < n:
+        # As many curves as have some rows together; one that has more comes alone.
+        fitting = int(np.searchsorted(starts, starts[begin] + _ROWS, "right")) - 1
+        end = min(max(fitting, begin + 1), begin + _CLIENTS, n)
+        count = end - begin
+        left, right = np.zeros(count * k * k), np.zeros(count * k)
+        for row in range(starts[begin], starts[end], _ROWS):
+            part = slice(row, min(row + _ROWS, starts[end]))
+            inside = used[part]
+            t, y = times[part][inside], values[part][inside]
+            local, phi = local_bsplines(t, knots, ORDER)
+            rows = (owners[part][inside] - begin) * k + local
+            right += np.bincount(rows.ravel(), (phi * y).ravel(), count * k)
+            places = (rows[:, None] * k + local[None]).ravel()
+            products = (phi[:, None] * phi[None]).ravel()
+            left += np.bincount(places, products, count * k * k)
+        matrices, sums = left.reshape(count, k, k), right.reshape(count, k, 1)
+        fit = matrices.any(axis=(1, 2))
+        found = np.linalg.solve(matrices[fit] + penalty, sums[fit])
         # One product for each: the same bits in whatever company.
-        curves[begin : begin + count][fit] = (found.mT @ on_grid)[:, 0]
+        curves[begin:end][fit] = (found.mT @ on_grid)[:, 0]
+        begin = end
     complete = np.flatnonzero(np.diff(starts) == points)
     measured = np.asarray(starts)[complete, None] + np.arange(points)
     kept = (times[measured] == grid).all(axis=1)

@@ -226,8 +226,8 @@ class DirectClassifier(TwoSidedClassifier):
     Parameters
     ----------
     basis : "bspline", "fourier" or None, default=None
-        None takes the columns of X as d features; otherwise X holds curves: an array, an
-        FDataGrid or an FDataIrregular. Those on no equidistant grid, or with missing
+        None takes the columns of X as d features; otherwise X holds curves, an array,
+        FDataGrid or FDataIrregular. Those on no equidistant grid, or with missing
         points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.
@@ -386,8 +386,8 @@ class MRMAClassifier(TwoSidedClassifier):
     Parameters
     ----------
     basis : "bspline", "fourier" or None, default=None
-        None takes the columns of X as d features; otherwise X holds curves: an array, an
-        FDataGrid or an FDataIrregular. Those on no equidistant grid, or with missing
+        None takes the columns of X as d features; otherwise X holds curves, an array,
+        FDataGrid or FDataIrregular. Those on no equidistant grid, or with missing
         points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.

@@ -48,6 +48,9 @@ def test_each_curve_is_smoothed_by_itself(monkeypatch):
     assert np.array_equal(
         smoothing.smooth(grid, starts, times, values), curves, equal_nan=True
     )
+    monkeypatch.setattr(smoothing, "_ROWS", 7)
+    parted = smoothing.smooth(grid, starts, times, values)
+    assert parted == pytest.approx(curves, abs=1e-12, nan_ok=True)
     mixed = np.append(rng.permutation(40) + 13, [13, 13])
     beyond = np.append(times[mixed[:40]], [-1, 10])
     again = smoothing.smooth(grid, np.array([0, 42]), beyond, values[mixed])
