@@ -1,5 +1,6 @@
 """The base of curvote is the client: what it does without an extra, and says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -40,11 +41,12 @@ for command in sys.argv[1:]:
 
 def _answer(folder: Path, name: str) -> tuple[int, str, int]:
     """Return exit code and errors of `curvote client answer`, and its envelopes."""
-    task = tasks()[name]
+    task = replace(tasks()[name], epsilon=1.0)
     points = task.encoding.projection.matrix.shape[1]
     home = folder / "home"
     home.mkdir()
-    (home / "curve.csv").write_text("\n".join(["0.5"] * points) + "\n")
+    gap = "nan" if task.encoding.smooth else "0.5"
+    (home / "curve.csv").write_text("\n".join(["0.5"] * (points - 1) + [gap]) + "\n")
     words = publish(home, document(task), invited(task, 1))
     words += ["--curve", "curve.csv", "--label", "yes", "--outbox", "outbox"]
     done = lean.curvote(home, "client", "answer", *words)
@@ -55,6 +57,7 @@ def _answer(folder: Path, name: str) -> tuple[int, str, int]:
     "name",
     [
         "mrma-report-0",
+        "mrma-report-25",  # two channels, a gap
         "mechanism-joint_box",
         *(
             pytest.param(each, marks=pytest.mark.faults)
