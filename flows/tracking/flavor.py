@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,16 +45,17 @@ def log_model(
     # What is trusted is of the model's own package or scikit-learn.
     homes = {type(model).__module__.partition(".")[0], "sklearn"}
     untrusted = skops.io.get_untrusted_types(data=skops.io.dumps(model))
-    form = getattr(model, "form", None)
+    form, features = getattr(model, "form", None), (facts or {}).get("features") or ()
     pinned = (*_PINNED, *(_PINNED_FOR_RECORDS if form else ()))
+    inputs = input_schema(model, features)
     info = Model.log(
         None,
         sys.modules[__name__],
         run_id=run_id,
         model_id=model_id,
         sk_model=model,
-        signature=ModelSignature(input_schema(model), Schema([ColSpec("string")])),
-        input_example=invented_rows(model, (facts or {}).get("features") or ()),
+        signature=ModelSignature(inputs, Schema([ColSpec("string")])),
+        input_example=invented_rows(model, features),
         pip_requirements=[f"{name}=={installed_version(name)}" for name in pinned],
         serialization_format="skops",
         validate_serving_input=False,  # it loads each model once more
@@ -65,7 +66,7 @@ def log_model(
     return str(info.model_uri)
 
 
-def input_schema(model: Any) -> Schema:
+def input_schema(model: Any, features: Collection[Any]) -> Schema:
     """Return the columns that a model reads with their types; of curves the shape.
 
     Of a form either its raw columns or the model's numbers will do: none is required.
@@ -73,15 +74,12 @@ def input_schema(model: Any) -> Schema:
     from mlflow.types import ColSpec, Schema, TensorSpec
 
     form = getattr(model, "form", None)
-    if form is None and _is_grid(model.columns):
-        shape = (-1, len(model.columns))
-        return Schema([TensorSpec(np.dtype(np.float64), shape)])
+    if not (form or features or _SERVER_COLUMN in model.columns):
+        return Schema([TensorSpec(np.dtype(np.float64), (-1, len(model.columns)))])
     types = form.types() if form else {_SERVER_COLUMN: "long"}
     names = dict.fromkeys([*(types if form else ()), *model.columns])
-    required = form is None
-    return Schema(
-        [ColSpec(types.get(n, "double"), n, required=required) for n in names]
-    )
+    columns = ((types.get(name, "double"), name) for name in names)
+    return Schema([ColSpec(*column, required=form is None) for column in columns])
 
 
 def invented_rows(model: Any, features: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -101,15 +99,6 @@ def invented_rows(model: Any, features: Iterable[Mapping[str, Any]]) -> pd.DataF
         rows = {name: [numbers[name]] for name in model.columns}
     # Names as objects: MLflow compares them with a range, of which pandas 3 warns.
     return pd.DataFrame(rows).set_axis(pd.Index(rows, dtype=object), axis="columns")
-
-
-def _is_grid(columns: Iterable[str]) -> bool:
-    """Return whether columns are called by the points of a grid."""
-    try:
-        points = [float(name) for name in columns]
-    except ValueError:
-        return False
-    return sorted(points) == points
 
 
 def installed_version(distribution: str) -> str:

@@ -6,6 +6,7 @@ missing, or MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING is false, there are none.
 
 import os
 import time
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Thread
@@ -15,14 +16,12 @@ _MAX_SAMPLES = 100  # then every other one goes, and the interval doubles
 _SAMPLES: list[tuple[int, dict[str, float]]] = []  # of this process
 
 
+@cache
 def start_sampling() -> None:
     """Sample the machine from now on, if MLflow can and may."""
     wanted = os.environ.get("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "true").lower()
-    if find_spec("psutil") and wanted in {"true", "1"} and not _SAMPLES:
-        module: Any = import_module("mlflow.system_metrics.system_metrics_monitor")
-        monitor = module.SystemMetricsMonitor("")
-        _SAMPLES.append(_sample(monitor))
-        Thread(target=_keep_sampling, args=(monitor,), daemon=True).start()
+    if find_spec("psutil") and wanted in {"true", "1"}:
+        Thread(target=_keep_sampling, daemon=True).start()
 
 
 def usage_between(start: int, end: int) -> list[tuple[int, dict[str, float]]]:
@@ -30,19 +29,15 @@ def usage_between(start: int, end: int) -> list[tuple[int, dict[str, float]]]:
     return [(moment, values) for moment, values in _SAMPLES if start <= moment <= end]
 
 
-def _sample(monitor: Any) -> tuple[int, dict[str, float]]:
-    monitor.collect_metrics()
-    values = monitor.aggregate_metrics()
-    for part in monitor.monitors:
-        part.clear_metrics()
-    return int(time.time() * 1000), values
-
-
-def _keep_sampling(monitor: Any) -> None:
-    interval = 1.0  # seconds
+def _keep_sampling() -> None:
+    module: Any = import_module("mlflow.system_metrics.system_metrics_monitor")
+    monitor, interval = module.SystemMetricsMonitor(""), 1.0
     while True:
-        time.sleep(interval)
-        _SAMPLES.append(_sample(monitor))
+        monitor.collect_metrics()
+        _SAMPLES.append((int(time.time() * 1000), monitor.aggregate_metrics()))
+        for part in monitor.monitors:
+            part.clear_metrics()
         if len(_SAMPLES) > _MAX_SAMPLES:
             del _SAMPLES[::2]
             interval *= 2
+        time.sleep(interval)

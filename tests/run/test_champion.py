@@ -12,6 +12,7 @@ from curvote.flows.tracking.store import connect
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import champion
 from curvote.pipeline.run.champion import ModelScore, judge
+from curvote.pipeline.run.comparison import compare_runs
 from tests import plain
 from tests.prepared import put_databases
 
@@ -82,14 +83,19 @@ def test_aliases_follow_the_verdict(tmp_path: Path, databases: Path) -> None:
     expected = {
         "seed=1": ((1, None), "the first champion"),
         "seed=2": ((1, 2), "not better beyond chance: misclassification 0"),
-        "epsilon=[1]": ((1, 3), "cannot be compared with the champion: another m"),
-        "train={count: 5, size: 20}": ((4, None), "better beyond chance: misclass"),
-        "source.points=30": ((4, 5), "cannot be compared with the champion: another s"),
+        "seed=1; train.count=2": ((1, 3), "not better beyond chance: mis"),
+        "epsilon=[1]": ((1, 4), "cannot be compared with the champion: another m"),
+        "train={count: 5, size: 20}": ((5, None), "better beyond chance: misclass"),
+        "source.points=30": ((5, 6), "cannot be compared with the champion: another s"),
     }
     for change, (numbers, words) in expected.items():
-        plain.run(project, "own", change)
+        plain.run(project, "own", *change.split("; "))
         tracking.log_missing_runs(project)
         aliases = connect(project).get_registered_model("own").aliases
         current = connect(project).get_model_version_by_alias("own", "current")
         assert tuple(map(aliases.get, ("champion", "challenger"))) == numbers, change
         assert current.tags["verdict"].startswith(words)
+        if "count=" in change:  # as `curvote diff` has it
+            changes = compare_runs(project, "own~2", "own").scores
+            (p,) = [c.p for c in changes if c.where["method"] == "mrma"]
+            assert f"(p {p:.2g}, limit 0.0083" in current.tags["verdict"]

@@ -198,13 +198,13 @@ def _judged(
     place: Project, shifts: list[float], n: int = 30
 ) -> list[changes.ScoreChange]:
     """Judge made-up scores of which some are shifted."""
-    known = {m.name: m for m in changes.declared_metrics(_two(place, 1).a)}
+    known = {m.name: m for m in changes._declared_metrics(_two(place, 1).a)}
     rng = np.random.default_rng(11)
     made = []
     for i, shift in enumerate(shifts):
         where = {"method": f"m{i}", "metric": next(iter(known))}
         a, b = pd.Series(rng.normal(size=n)), pd.Series(rng.normal(shift, size=n))
-        made.append(changes.test_change(where, known, a, b, "welch"))
+        made.append(changes._test_change(where, known, a, b, "welch"))
     return changes._with_verdicts(made)
 
 
@@ -219,14 +219,14 @@ def test_chance_alone_is_seldom_called_a_change(place: Project) -> None:
 
     5 are expected; more than 15 have a chance below 1e-4, and the seed is fixed.
     """
-    known = {m.name: m for m in changes.declared_metrics(_two(place, 1).a)}
+    known = {m.name: m for m in changes._declared_metrics(_two(place, 1).a)}
     rng = np.random.default_rng(3)
     where = {"method": "m", "metric": next(iter(known))}
     wrong = 0
     for _ in range(100):
         pairs = rng.normal(size=(20, 2, 6))
         made = [
-            changes.test_change(where, known, pd.Series(a), pd.Series(b), "paired")
+            changes._test_change(where, known, pd.Series(a), pd.Series(b), "paired")
             for a, b in pairs
         ]
         wrong += any(c.significant for c in changes._with_verdicts(made))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
 from scipy.special import ndtr, stdtr
 
@@ -26,19 +26,14 @@ from curvote.pipeline.run import comparison, results
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.records import RunRecord, load_record
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from curvote.chain.measure import Metric
-
 
 @dataclass(frozen=True)
 class ModelScore:
     """The number that a run's model is judged by, and what it is a number of.
 
-    Of a study it is the main score, of ``n`` replicates; of a release (``n`` 0) what
-    noised messages tell, the best of ``tries`` classifiers. Numbers of another
-    ``basis`` are not comparable.
+    Of a study it is the main score, of ``n`` replicates and the columns ``where``; of a
+    release (``n`` 0) what noised messages tell, the best of ``tries`` classifiers.
+    Numbers of another ``basis`` are not comparable.
     """
 
     run: str
@@ -48,6 +43,7 @@ class ModelScore:
     n: int
     better: str
     tries: int = 1
+    where: dict[str, Any] = field(default_factory=dict)
 
 
 def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore | None:
@@ -58,7 +54,8 @@ def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore |
     source = {k: v for k, v in record.config["source"].items() if k != "path"}
     basis = {"source": json_digest(source)[:16]}
     part = settings.part_of_cell(record.config, cell)
-    axis = find_system(part.settings.protocol).x.name
+    system = find_system(part.settings.protocol)
+    axis = system.x.name
     place = Cell.from_mapping({axis: cell[axis]}).words
     if record.config.get("mode") == "production":
         outcome = results.production_outcomes(project, record).get(cell, {})
@@ -68,32 +65,21 @@ def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore |
             error = outcome[f"{name}_se"]
             return ModelScore(record.id, basis, value, error, 0, "higher", tries)
         return None
-    main = _main_scores(project, record)
+    rows = results.declared_rows(record, results.mean_scores(project, record))
+    main = results.main_score_index(record, rows)
     if main is None:
         return None
+    row = rows[main]
     places = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)
     parts = [artifact(project, *place).manifest["components"] for place in places]
     basis["data"] = json_digest([p.get("raw") for p in parts if not p["inputs"]])[:16]
-    metric, scores = main
-    basis["measure"] = f"{metric.name}, {place}"
-    n, mean = len(scores), float(scores.mean())
-    se = float(scores.std(ddof=1)) / math.sqrt(n) if n > 1 else None
-    return ModelScore(record.id, basis, mean, se, n, metric.better)
-
-
-def _main_scores(
-    project: Project, record: RunRecord
-) -> tuple[Metric, pd.Series[float]] | None:
-    """Return a run's main score in each replicate, with its metric."""
-    rows = results.declared_rows(record, results.mean_scores(project, record))
-    place = results.main_score_index(record, rows)
-    row = {} if place is None else {**rows[place], **rows[place].get("setting", {})}
-    metrics = {m.name: m for m in comparison.declared_metrics(record)}
-    by_place = comparison.scores_by_replicate(project, record, metrics) if row else {}
-    for where, scores in by_place.items():
-        if all((row.get(name) or None) == (value or None) for name, value in where):
-            return metrics[row["metric"]], scores
-    return None
+    basis["measure"] = f"{row['metric']}, {place}"
+    better = {m.name: m.better for m in system.metrics}[row["metric"]]
+    number, tries = (row["value"], row["se"], row["replicates"]), 1
+    columns = {*results.ALWAYS_COLUMNS, "method", "metric", "group", *cell.to_json()}
+    where = {name: row.get(name) for name in columns - {"setting"}}
+    where |= row.get("setting", {})
+    return ModelScore(record.id, basis, *number, better, tries, where)
 
 
 @dataclass(frozen=True)
@@ -134,18 +120,17 @@ def judge(
 def _chance(project: Project, champion: ModelScore, new: ModelScore) -> float | None:
     """Return p of the difference of two models' scores; None: no claim.
 
-    Paired, as `compare_scores` has it, where both runs' scores are there; else by means
-    and errors: Welch's, of a release the normal law for each classifier tried.
+    Paired, by `compare_scores`, where the runs share replicates and are still there;
+    else Welch's, by means and errors, of a release the normal law for each try.
     """
     runs = [load_record(project, score.run) for score in (champion, new)]
-    first, second = runs if new.n else (None, None)
+    first, second = runs if new.where == champion.where else (None, None)
     if first and second and comparison.share_replicates(first, second):
         with suppress(UserError):  # gone (gc)
-            before, after = _main_scores(project, first), _main_scores(project, second)
-            if before and after:
-                (metric, a), (_, b) = before, after
-                where, metrics = {"metric": metric.name}, {metric.name: metric}
-                return comparison.test_change(where, metrics, a, b, "paired").p
+            for change in comparison.compare_scores(project, first, second):
+                row = change.row()
+                if all(row.get(name) == value for name, value in new.where.items()):
+                    return change.p
     if not champion.se or not new.se:
         return None
     u, v = champion.se**2, new.se**2

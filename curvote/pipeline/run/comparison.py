@@ -175,12 +175,12 @@ def compare_scores(
 
     UserError: an artifact of theirs is missing or altered.
     """
-    metrics = {m.name: m for run in (first, second) for m in declared_metrics(run)}
+    metrics = {m.name: m for run in (first, second) for m in _declared_metrics(run)}
     runs = first, second
-    before, after = (scores_by_replicate(project, run, metrics) for run in runs)
+    before, after = (_replicate_scores(project, run, metrics) for run in runs)
     test: Test = "paired" if share_replicates(first, second) else "welch"
     changes = [
-        test_change(dict(where), metrics, before[where], after[where], test)
+        _test_change(dict(where), metrics, before[where], after[where], test)
         for where in before
         if where in after
     ]
@@ -192,7 +192,7 @@ def share_replicates(first: RunRecord, second: RunRecord) -> bool:
     return all(first.config.get(k) == second.config.get(k) for k in ("seed", "source"))
 
 
-def declared_metrics(record: RunRecord) -> Iterator[Metric]:
+def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
     """Yield the metrics of a run, without additional columns of others."""
     metrics = (
         metric for member in results.run_systems(record) for metric in member.metrics
@@ -200,10 +200,9 @@ def declared_metrics(record: RunRecord) -> Iterator[Metric]:
     yield from (metric for metric in metrics if metric.spread or not metric.beside)
 
 
-def scores_by_replicate(
+def _replicate_scores(
     project: Project, record: RunRecord, among: Iterable[str]
 ) -> ReplicateScores:
-    """Return each score of these metrics by replicate, by what it is a score of."""
     table = results.replicate_scores(project, record)
     if table.empty:
         return {}
@@ -222,14 +221,13 @@ def scores_by_replicate(
     return by_score
 
 
-def test_change(
+def _test_change(
     where: dict[str, Any],
     metrics: Mapping[str, Metric],
     before: pd.Series[float],
     after: pd.Series[float],
     test: Test,
 ) -> ScoreChange:
-    """Return the change of one score, tested by itself, without a verdict."""
     metric = metrics[where["metric"]]
     shared = before.index.intersection(after.index)
     if test == "paired" and len(shared):
