@@ -75,7 +75,7 @@ def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore |
     basis["data"] = json_digest([p.get("raw") for p in parts if not p["inputs"]])[:16]
     basis["measure"] = f"{row['metric']}, {place}"
     better = {m.name: m.better for m in system.metrics}[row["metric"]]
-    number, tries = (row["value"], row["se"], row["replicates"]), 1
+    number, tries = (row["value"], row["se"], row.get("replicates", 1)), 1
     columns = {*results.ALWAYS_COLUMNS, "method", "metric", "group", *cell.to_json()}
     where = {name: row.get(name) for name in columns - {"setting"}}
     where |= row.get("setting", {})
