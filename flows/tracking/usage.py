@@ -12,6 +12,11 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import Any
 
+_MONITORS = {
+    "cpu_monitor": "CPUMonitor",
+    "disk_monitor": "DiskMonitor",
+    "network_monitor": "NetworkMonitor",
+}
 _MAX_SAMPLES = 100  # then every other one goes, and the interval doubles
 _SAMPLES: list[tuple[int, dict[str, float]]] = []  # of this process
 
@@ -21,7 +26,12 @@ def start_sampling() -> None:
     """Sample the machine from now on, if MLflow can and may."""
     wanted = os.environ.get("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "true").lower()
     if find_spec("psutil") and wanted in {"true", "1"}:
-        Thread(target=_keep_sampling, daemon=True).start()
+        # Each by itself: `SystemMetricsMonitor` would open a database, or make it.
+        monitors = [
+            getattr(import_module(f"mlflow.system_metrics.metrics.{module}"), name)()
+            for module, name in _MONITORS.items()
+        ]
+        Thread(target=_keep_sampling, args=(monitors,), daemon=True).start()
 
 
 def usage_between(start: int, end: int) -> list[tuple[int, dict[str, float]]]:
@@ -29,14 +39,15 @@ def usage_between(start: int, end: int) -> list[tuple[int, dict[str, float]]]:
     return [(moment, values) for moment, values in _SAMPLES if start <= moment <= end]
 
 
-def _keep_sampling() -> None:
-    module: Any = import_module("mlflow.system_metrics.system_metrics_monitor")
-    monitor, interval = module.SystemMetricsMonitor(""), 1.0
+def _keep_sampling(monitors: list[Any]) -> None:
+    interval = 1.0  # seconds
     while True:
-        monitor.collect_metrics()
-        _SAMPLES.append((int(time.time() * 1000), monitor.aggregate_metrics()))
-        for part in monitor.monitors:
-            part.clear_metrics()
+        values: dict[str, float] = {}
+        for monitor in monitors:
+            monitor.collect_metrics()
+            values |= monitor.aggregate_metrics()
+            monitor.clear_metrics()
+        _SAMPLES.append((int(time.time() * 1000), values))
         if len(_SAMPLES) > _MAX_SAMPLES:
             del _SAMPLES[::2]
             interval *= 2

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +23,7 @@ from curvote.curves.columns import grid_names
 from curvote.curves.curve_classifier import CurveClassifier
 from curvote.flows import environment
 from curvote.flows.tracking import log as tracking
+from curvote.flows.tracking import usage
 from curvote.flows.tracking.log import page_fragment
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
@@ -366,3 +370,30 @@ def test_one_number_stands_for_a_run_in_all_places(
     assert f"{method} {value}{unit} ({where})".lower() == main.lower()
     assert at.startswith(where)
     assert "At epsilon 1, " in sentences.headline(data)
+
+
+def test_the_load_of_the_machine_is_sampled_without_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow's own monitor would make one, while another thread does; off by a word."""
+    started: list[Any] = []
+
+    def one_sample(*_: object, args: Any, **__: object) -> Any:
+        monitor = partial(usage._keep_sampling, *args)
+        return SimpleNamespace(start=lambda: started.append(monitor))
+
+    clock = SimpleNamespace(time=lambda: 5.0, sleep=lambda _: 1 / 0)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    for name, value in {"Thread": one_sample, "time": clock, "_SAMPLES": []}.items():
+        monkeypatch.setattr(usage, name, value)
+    usage.start_sampling.__wrapped__()
+    with pytest.raises(ZeroDivisionError):
+        started.pop()()
+    ((moment, values),) = usage.usage_between(0, 5000)
+    assert moment == 5000
+    assert "cpu_utilization_percentage" in values
+    assert not usage.usage_between(0, 4999)
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
+    usage.start_sampling.__wrapped__()
+    assert not started
