@@ -275,7 +275,7 @@ def roughness_matrix(basis: Projection) -> Array:
     and principal components their size: R = 1, and of images the Laplacian counts. In
     the coordinates of ``basis``, whichever they are.
     """
-    if basis.name in (IDENTITY, FPCA):
+    if basis.name in (IDENTITY, *VOLUNTEERS_BASES):
         return np.eye(basis.size)
     if basis.name == VALUES:
         step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
@@ -373,6 +373,10 @@ IDENTITY = "identity"
 VALUES = "values"
 # Principal components of public curves: no name tells their matrix.
 FPCA = "fpca"
+# Of these bases the one that volunteers' labelled curves choose.
+AUTO = "auto"
+# Their matrix is made of volunteers' curves.
+VOLUNTEERS_BASES = (FPCA, AUTO)
 
 BASES: dict[str, Callable[[Domain, int, int], Any]] = {
     "bspline": _bspline_basis,
@@ -461,11 +465,10 @@ def check_projection(projection: Projection) -> None:
         "fourier": size % 2 == 1 and size < points,
         "bspline": order <= min(size, MAX_SPLINE_ORDER) and size <= points,
     }
-    if projection.name == FPCA:
+    if projection.name in VOLUNTEERS_BASES:
         raise UserError(
-            "the task's matrix is of principal components of others' curves, which no"
-            " name tells; a client multiplies its curve by no matrix that it cannot"
-            " make itself."
+            "the task's matrix is made of others' curves, and no name tells it; a"
+            " client multiplies its curve by no matrix that it cannot make itself."
         )
     name = validate.one_of(conditions, basis=projection.name)
     exists = conditions[name]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import FPCA, Array, Projection
+from curvote.curves.basis import VOLUNTEERS_BASES, Array, Projection
 
 Counts = NDArray[np.int64]
 
@@ -248,7 +248,7 @@ class Encoding:
         """Return the encoding with what volunteers decided, by reading its tables."""
         rows, projection = read("constants"), self.projection
         constants = dict(zip(rows["name"], rows["value"], strict=True))
-        if projection.name == FPCA:
+        if projection.name in VOLUNTEERS_BASES:
             projection = replace(projection, matrix=read("basis_rows")["value"])
         return replace(self, projection=projection, constants=constants)
 

@@ -74,12 +74,12 @@ def principal_projection(
 
 
 def stand_in(
-    grid: ArrayLike, size: int, channels: tuple[str, ...] = ()
+    grid: ArrayLike, size: int, name: str, channels: tuple[str, ...] = ()
 ) -> basis.Projection:
-    """Return a projection of the same form before any curve is known.
+    """Return a projection of a ``name`` and size before any curve is known.
 
     It picks out single values, the worst that a matrix can do.
     """
     plain = basis.grid_projection(grid).stacked(channels)
-    matrix, named = np.sqrt(plain.gram)[:size], (basis.FPCA, size, 1, 0, channels)
+    matrix, named = np.sqrt(plain.gram)[:size], (name, size, 1, 0, channels)
     return basis.Projection(matrix, np.eye(size), plain.domain, *named)

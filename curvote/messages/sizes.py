@@ -24,13 +24,14 @@ from curvote.chain.axis import EPSILON, PipelineSettings
 from curvote.chain.lookup import find_system
 from curvote.chain.system import Part
 from curvote.client.report import Reporter
-from curvote.curves.basis import check_size
+from curvote.curves.basis import AUTO, FPCA, VOLUNTEERS_BASES, check_size
 from curvote.curves.direction import MEAN_SQUARE
 from curvote.data.lookup import channel_count, resolve_source
+from curvote.messages import evidence
 from curvote.messages.arms import MAX_WIDTH
 from curvote.messages.measures import VOLUNTEERS
 
-AUTO_SIZE: Final = "auto"
+AUTO_SIZE: Final = AUTO
 FACTOR, POWER = 3.5, 0.1
 # One number alone, a curve's mean for one, is no curve.
 _MIN_SIZE = 2
@@ -124,7 +125,8 @@ def resolve_sizes(pipeline: PipelineSettings) -> list[Part]:
     volunteers where they are its only source; where nobody does, it is a UserError.
     """
     project = getattr(pipeline, "project", None)
-    if project is None or project.size != AUTO_SIZE:
+    by_evidence = project is not None and project.basis == AUTO
+    if project is None or (project.size != AUTO_SIZE and not by_evidence):
         return [Part(pipeline)]
     if EPSILON not in find_system(pipeline.protocol).axes:
         return [_resolve_size(pipeline, None, {})]
@@ -146,10 +148,29 @@ def _resolve_size(
     dataset, parameters = resolve_source(pipeline.source)
     width = dataset.width(parameters)
     points = None if width is None else int(width) // worth.channels
-    size = nearest_size(worth.wanted_size, project.basis, project.order, points)
-    update = {"project": project.model_copy(update={"size": size})}
+    noise: float | None = None
+    if project.basis in VOLUNTEERS_BASES:
+        # Of a direction numbers that stay 0 cost nothing; of noised ones each does.
+        size = project.width or evidence.WIDTH
+        if hasattr(pipeline, "privatize") and not project.width:
+            by_rule = nearest_size(worth.wanted_size, FPCA, project.order, points)
+            size = min(size, by_rule)
+        noise = _DIRECT_NOISE / worth.worth(size)
+    else:
+        size = nearest_size(worth.wanted_size, project.basis, project.order, points)
+    resolved = {"size": size, "noise": noise}
+    update = {"project": project.model_copy(update=resolved)}
     update |= {name: [value] for name, value in pairs.items()}
     settings = pipeline.model_copy(update=update)
+    if noise is not None:
+        choice = evidence.Choice(project.basis, size, project.rescale, noise)
+        tried = len(choice.candidates)
+        words = (
+            f"the labelled records of {clients.public} volunteers choose one of"
+            f" {tried} bases and sizes, replicate by replicate; reports leave a noise"
+            f" of {noise:.2g} in each number"
+        )
+        return Part(settings, tuple(pairs.items()), f"d <= {size}", words)
     value, wanted = worth.worth(size), worth.wanted_size(size)
     words = f"{FACTOR:g} (N epsilon^2)^{POWER:g} = {wanted:.1f} numbers a record are"
     words += " worth their noise, "

@@ -140,7 +140,7 @@ def test_a_release_publishes_the_components() -> None:
     data = task.encoding.encode(curves)
     assert np.array_equal(data.z, made["project"].each("encoded")[0]["z"])
     # The worst matrix there is: it picks out single values, and epsilon holds.
-    worst = replace(task.encoding, projection=fpca.stand_in(GRID, 4))
+    worst = replace(task.encoding, projection=fpca.stand_in(GRID, 4, "fpca"))
     assert messages_of("direct")["report"].max_privacy_loss(
         replace(task, encoding=worst)
     ) == pytest.approx(1.0)

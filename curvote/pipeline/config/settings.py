@@ -16,6 +16,7 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.system import Part
+from curvote.curves.basis import AUTO
 from curvote.data.lookup import find_dataset, is_remote, own_settings
 from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
@@ -67,6 +68,8 @@ def expand_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
 
 def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
     """Yield the settings that the configuration itself names."""
+    if values.get("project") == AUTO:  # protocols may add to the section
+        values = {**values, "project": {"basis": AUTO}}
     grid = values.get("grid") or {}
     if not isinstance(grid, Mapping):
         raise UserError("must be a mapping of axes.", where=("grid",))

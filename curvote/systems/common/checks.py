@@ -17,6 +17,7 @@ from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS, r
 from curvote.data import lookup
 from curvote.learning.learners.registry import check
 from curvote.mechanisms.registry import MECHANISMS
+from curvote.messages import evidence
 from curvote.messages.message import check_class_count, messages_of
 from curvote.messages.roles import too_many_error
 from curvote.systems.common.settings import Representation
@@ -36,7 +37,13 @@ def refusal(
 
 
 _BOUND_KEYS = {"lower", "upper", "bounds"}
-BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES, basis.FPCA]
+BASIS_NAMES = [
+    *basis.BASES,
+    basis.IDENTITY,
+    basis.VALUES,
+    basis.COSINES,
+    *basis.VOLUNTEERS_BASES,
+]
 
 
 def check_representation(pipeline: PipelineSettings) -> Problems:
@@ -66,32 +73,54 @@ def check_representation(pipeline: PipelineSettings) -> Problems:
         needed = "write bounds: public for the source's, or lower and upper."
         yield Problem(f"min_max needs bounds: {needed}", ("project", "rescale"))
     yield from refusal(("project", "rescale"), _try_constants, project, count)
-    if project.basis == basis.FPCA:
-        yield from _check_components(pipeline)
+    if project.basis in basis.VOLUNTEERS_BASES:
+        yield from _check_volunteers_basis(pipeline)
     elif project.volunteers and pipeline.clients.public < 2:
         message = "constants from volunteers need at least 2 of them (clients.public)."
         yield Problem(message, ("clients", "public"))
 
 
-def _check_components(pipeline: PipelineSettings) -> Problems:
-    """Require more volunteers than components, and grid points enough."""
-    size, volunteers = pipeline.project.width or 1, pipeline.clients.public
-    if pipeline.production and pipeline.intake:
+def _check_volunteers_basis(pipeline: PipelineSettings) -> Problems:
+    """Require volunteers enough for a basis that their curves make or choose."""
+    project, volunteers = pipeline.project, pipeline.clients.public
+    size, chosen = project.width or 1, project.noise is not None
+    least = evidence.LEAST_VOLUNTEERS if chosen else size + 1
+    purpose = "chooses a basis by their labelled records"
+    if not chosen:
+        purpose = f"computes {size} components from their curves alone"
+    if pipeline.intake:
         message = (
             "a client elsewhere multiplies its curve by no matrix that it cannot make"
-            " itself, and components of volunteers' curves follow from no name. Take"
-            " fourier or bspline, or have the clients' records in one house."
+            " itself, and one of volunteers' curves follows from no name. Take fourier"
+            " or bspline, or have the clients' records in one house."
         )
         yield Problem(message, ("project", "basis"))
-    elif volunteers <= size:
+    elif volunteers < least:
         message = (
-            f"fpca computes {size} components from volunteers' curves alone, which"
-            f" takes {size + 1} of them or more; {volunteers or 'nobody'} volunteers."
+            f"{project.basis} {purpose}, which takes {least} volunteers or more;"
+            f" {volunteers or 'nobody'} volunteers."
         )
         yield Problem(message, ("clients", "public"))
+    if chosen and size > evidence.WIDTH:
+        message = f"volunteers choose {evidence.WIDTH} numbers at most, not {size}."
+        yield Problem(message, ("project", "size"))
+    if chosen and lookup.channel_count(pipeline.source) > 1:
+        message = (
+            "volunteers choose among bases of one channel; state basis: fpca or another"
+            " and its size for curves of several."
+        )
+        yield Problem(message, ("project", "basis"))
+    own = {"volunteers"} == {project.centre, project.scale}
+    centred = project.rescale in ("standard", "tanh") and own
+    if project.rescale == "min_max" or (chosen and not centred):
+        message = (
+            "no bound or constant can be stated of a basis that volunteers' curves"
+            " make: take rescale: standard or tanh, with their centre and scale."
+        )
+        yield Problem(message, ("project", "rescale"))
     dataset, parameters = lookup.resolve_source(pipeline.source)
-    where = ("project", "size")
     points = dataset.width(parameters)
+    where = ("project", "size")
     yield from refusal(where, basis.check_size, basis.FPCA, size, 1, points)
 
 
@@ -112,6 +141,8 @@ def _check_size(project: Representation) -> Problems:
     if project.width is None:
         yield Problem("is missing.", where)
         return
+    if project.basis in basis.VOLUNTEERS_BASES:
+        return  # volunteers' curves count beside the grid points
     size, derivative = (project.basis, project.width, project.order), project.derivative
     yield from refusal(where, partial(basis.check_size, derivative=derivative), *size)
 
@@ -276,7 +307,8 @@ def check_production(pipeline: PipelineSettings) -> Problems:
     if not pipeline.intake:
         return
     intake, sizes = pipeline.intake, pipeline.clients.model_dump()
-    if pipeline.project.volunteers and pipeline.project.basis != basis.FPCA:
+    own_curves = pipeline.project.basis in basis.VOLUNTEERS_BASES  # refused already
+    if pipeline.project.volunteers and not own_curves:
         message = (
             "no volunteer is here; state centre and scale as numbers, as many as"
             " `size`: centre: [0, 0], scale: [1, 1]."

@@ -47,8 +47,10 @@ def _simulation_params(settings: PipelineSettings) -> tuple[str, ...]:
 def _constants_read(settings: PipelineSettings) -> tuple[str, ...]:
     project = settings.project
     volunteers = ROLE_PARAMS if project.volunteers else ()
+    noise = ("project.noise",) if project.noise is not None else ()
     derivative = ("project.derivative",) if project.derivative else ()
-    return (*_CONSTANT_PARAMS.get(project.rescale, ()), *volunteers, *derivative)
+    constants = _CONSTANT_PARAMS.get(project.rescale, ())
+    return (*constants, *volunteers, *noise, *derivative)
 
 
 # Who names the servers of a source, beside its records.

@@ -17,6 +17,7 @@ from curvote.curves.encoding import (
     data_bounds,
     volunteer_constants,
 )
+from curvote.messages import evidence
 from curvote.messages.roles import publisher_test_mask, roles_of_table
 
 Array = NDArray[np.float64]
@@ -26,9 +27,10 @@ SCALES_TO_BOUND = 3
 def project_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].metadata
-    if source.get("features") and params["project.basis"] == basis.FPCA:
+    kind = params["project.basis"]
+    if source.get("features") and kind in basis.VOLUNTEERS_BASES:
         message = (
-            "fpca is about curves, and these records are rows of a table; write"
+            f"{kind} is about curves, and these records are rows of a table; write"
             " identity, which keeps their columns."
         )
         raise UserError(message, where=("project", "basis"))
@@ -63,15 +65,13 @@ def project(context: StageContext) -> Rows:
     """
     encoding, tables = Encoding.from_json(context.metadata["encoding"]), {}
     clients = context.rows("ingest", "clients")
-    if encoding.projection.name == basis.FPCA:
+    if encoding.projection.name in basis.VOLUNTEERS_BASES:
         roles = roles_of_table(clients, context.params, context.number)
-        curves, grid = clients["curve"][roles["public"]], context.metadata["grid"]
-        channels = encoding.projection.channels
-        projection = fpca.principal_projection(
-            curves, encoding.d, grid, channels=channels
-        )
+        public = {name: clients[name][roles["public"]] for name in ("curve", "label")}
+        name, projection = _volunteers_projection(public, context, encoding)
         encoding = replace(encoding, projection=projection)
-        tables["basis_rows"] = {"value": projection.matrix}
+        names = np.full(encoding.d, name, dtype=object)
+        tables["basis_rows"] = {"basis": names, "value": projection.matrix}
     coefficients = encoding.projection.apply(clients["curve"])
     constants = _complete_constants(coefficients, clients, context, encoding)
     used_encoding = replace(encoding, constants=constants)
@@ -79,6 +79,29 @@ def project(context: StageContext) -> Rows:
         "encoded": _encoded_columns(clients, coefficients, used_encoding),
         "constants": _constant_columns(constants, encoding.d),
     }
+
+
+def _volunteers_projection(
+    public: Columns, context: StageContext, encoding: Encoding
+) -> tuple[str, basis.Projection]:
+    """Return the basis that volunteers' curves make, or that their labels choose."""
+    grid, choice = np.asarray(context.metadata["grid"]), _choice(context, encoding)
+    if choice is None:
+        channels = encoding.projection.channels
+        made = fpca.principal_projection(
+            public["curve"], encoding.d, grid, channels=channels
+        )
+        return f"{made.name} {encoding.d}", made
+    return choice.choose(public["curve"], public["label"], grid)
+
+
+def _choice(context: StageContext, encoding: Encoding) -> evidence.Choice | None:
+    """Return the choice that is left to volunteers' records, if one is."""
+    noise, classes = context.params.get("project.noise"), context.metadata["classes"]
+    if noise is None:
+        return None
+    facts = encoding.projection.name, encoding.d, encoding.rescale
+    return evidence.Choice(*facts, noise, len(classes))
 
 
 def _public_constants(
@@ -159,9 +182,9 @@ def _make_projection(
         return basis.grid_projection(grid).stacked(channels)
     if name == basis.COSINES:
         return basis.image_projection(len(grid), size)
-    if name == basis.FPCA:
-        basis.check_size(name, size, points=len(grid) * max(1, len(channels)))
-        return fpca.stand_in(grid, size, channels)
+    if name in basis.VOLUNTEERS_BASES:
+        basis.check_size(basis.FPCA, size, points=len(grid) * max(1, len(channels)))
+        return fpca.stand_in(grid, size, name, channels)
     order, derivative = params["project.order"], params.get("project.derivative", 0)
     projection = basis.projection(name, size, grid, order, derivative=derivative)
     if params["project.coordinates"] == "orthonormal":
@@ -183,7 +206,9 @@ def _complete_constants(
     if context.params.get("project.bounds") == "from_data":
         return data_bounds(coefficients)
     roles = roles_of_table(clients, context.params, context.number)
-    centre, scale = volunteer_constants(coefficients[roles["public"]])
+    choice = _choice(context, encoding)
+    estimate = choice.constants if choice else volunteer_constants
+    centre, scale = estimate(coefficients[roles["public"]])
     estimates = {"centre": centre, "scale": scale}
     return constants | {name: estimates[name] for name in missing}
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, WholeNumber
-from curvote.curves.basis import FPCA, MAX_DERIVATIVE
+from curvote.curves.basis import AUTO, MAX_DERIVATIVE, VOLUNTEERS_BASES
 
 # One message for one fault: of a number what numbers must be, of a word which is known.
 Size = Annotated[
@@ -33,7 +33,10 @@ class Representation(Strict):
     ``upper``), the public ones of the data set, or the data (which is not private).
     A ``public`` centre is the data set's, too; a public scale lets the farther of a
     feature's public bounds lie three scales from the centre. Of `fpca` the components
-    are volunteers' own, and so are centre and scale where nothing else is stated.
+    are volunteers' own, and so are centre and scale where nothing else is stated; of
+    `auto` they choose basis and size, ``noise`` being the variance that reports leave
+    in a number of the label moment (`curvote.messages.evidence`). ``project: auto``
+    is that with all else by default.
     """
 
     basis: str
@@ -48,13 +51,18 @@ class Representation(Strict):
     upper: Numbers = 1.0
     bounds: Literal["stated", "public", "from_data"] = "stated"
     judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
+    noise: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _centre_components(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("basis") == FPCA:
-            return {"centre": "volunteers", "scale": "volunteers", **value}
-        return value
+    def _expand_short_form(cls, value: Any) -> Any:
+        value = {"basis": AUTO} if value == AUTO else value
+        if not isinstance(value, dict) or value.get("basis") not in VOLUNTEERS_BASES:
+            return value
+        own = {"centre": "volunteers", "scale": "volunteers"}
+        if value["basis"] == AUTO:
+            own |= {"size": AUTO, "rescale": "standard"}
+        return own | value
 
     @property
     def width(self) -> int | None:
@@ -66,7 +74,7 @@ class Representation(Strict):
         """Whether constants or components come from volunteers."""
         centred = self.rescale in {"tanh", "standard"}
         constants = centred and "volunteers" in (self.centre, self.scale)
-        return constants or self.basis == FPCA
+        return constants or self.basis in VOLUNTEERS_BASES
 
 
 class Privatize(Strict):

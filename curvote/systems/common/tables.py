@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import TEXT, VECTOR, Columns, Table
-from curvote.curves.basis import FPCA
+from curvote.curves.basis import VOLUNTEERS_BASES
 
 CLIENTS: Final = Table(
     "clients",
@@ -42,13 +42,13 @@ CONSTANTS: Final = Table(
     unit="constant",
     shared=True,
 )
-# A row of the matrix of volunteers' principal components.
+# A row of the matrix that volunteers' curves made, and the basis that they chose.
 BASIS_ROWS: Final = Table(
     "basis_rows",
-    {"value": VECTOR},
+    {"basis": TEXT, "value": VECTOR},
     side="public",
     unit="constant",
-    when=lambda settings: settings.project.basis == FPCA,
+    when=lambda settings: settings.project.basis in VOLUNTEERS_BASES,
 )
 
 

@@ -219,7 +219,9 @@ def resolve_choice(pipeline: axis.PipelineSettings) -> list[system.Part]:
     parts = []
     for epsilon, choice in epsilon_choices(pipeline):
         chosen = _named_settings(pipeline, choice.protocol, choice.arm)
+        # Volunteers who choose the basis choose the larger class, too.
         gated = pipeline.protocol in (AUTO_PROTOCOL, JOINED_PROTOCOL)
+        gated = gated and pipeline.project.noise is None
         update = {"gate": chosen.direct.gate or gated}
         direct = chosen.direct.model_copy(update=update)
         settings = chosen.model_copy(update={"epsilon": [epsilon], "direct": direct})

@@ -366,6 +366,8 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
     functions = f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
     if project["basis"] == "fourier":
         functions = f"{size} Fourier functions"
+    if project["noise"] is not None:
+        return f"{size} numbers at most, by volunteers' evidence"
     if project["basis"] == FPCA:
         functions = f"{size} principal components of volunteers' curves"
     which = project.get("derivative", 0)
