@@ -22,6 +22,7 @@ _PLACES = {
     "mrma_privunit": "curvote.systems.mrma.privunit",
     "auto": "curvote.systems.mrma",
     "clean": "curvote.systems.references",
+    "functional": "curvote.systems.references",
     "volunteers": "curvote.systems.volunteers",
     "joined": "curvote.systems.volunteers",
     "drift": "curvote.systems.mrma",

@@ -150,8 +150,9 @@ def _label_codes(task: Task, data: message.ClientData) -> NDArray[np.int64]:
     return codes
 
 
-# No client sends anything to `clean`.
+# No client sends anything to the others.
 MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, message.Message]]] = {
     "majority": {"report": Label()},
     "clean": {},
+    "functional": {},
 }

@@ -1,5 +1,6 @@
-"""Stages of `majority` and of `clean`."""
+"""Stages of `majority`, of `clean` and of `functional`."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -7,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base import validate
+from curvote.base.errors import UserError
 from curvote.chain.stage import Rows, StageContext
 from curvote.learning.learners.scikit import build_estimator
 from curvote.learning.volunteers import class_scores
 from curvote.learning.votes import draw_subsets
-from curvote.messages.roles import EVERYBODY
+from curvote.messages.roles import EVERYBODY, roles_of_table
 from curvote.systems.common import models, study
 from curvote.systems.references.messages import Label, response_for
 
@@ -113,3 +115,48 @@ def score_clean(context: StageContext) -> Rows:
     test = study.TestClients(*clients.features_and_signs(judge, "test"))
     error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
     return study.score_rows({"clean": float(error)})
+
+
+NEIGHBORS: Final = 5
+
+
+def score_functional(context: StageContext) -> Rows:
+    """Return the table ``scores`` of scikit-fda's classifiers of raw curves.
+
+    Their own defaults, nothing is tuned. Its maximum depth classifier cannot be fitted
+    with this scikit-learn, so its depths are compared here; its logistic regression
+    tells two classes apart, and has a penalty of 1 where they do not overlap.
+    """
+    from skfda import FDataGrid
+    from skfda.exploratory.depth import ModifiedBandDepth
+    from skfda.ml.classification import KNeighborsClassifier, LogisticRegression
+
+    facts = context.inputs["project"].metadata
+    if facts.get("features"):
+        message = "functional compares curves, and these records are rows of a table."
+        raise UserError(message, where=("protocol",))
+    rows = context.rows("ingest", "clients", ("curve", "label", "group", "part"))
+    roles = roles_of_table(rows, context.params, context.number)
+
+    def known(role_rows: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
+        curves = FDataGrid(rows["curve"][role_rows], grid_points=facts["grid"])
+        return curves, rows["label"][role_rows]
+
+    (curves, labels), (tested, truth) = map(
+        known, (EVERYBODY.rows(roles), roles["test"])
+    )
+    present = np.unique(labels)
+    neighbors = KNeighborsClassifier(n_neighbors=min(NEIGHBORS, len(labels)))
+    fitted = [ModifiedBandDepth().fit(curves[labels == k]) for k in present]
+    depths = np.array([depth.transform(tested) for depth in fitted])
+    predictions = {
+        "functional_depth": present[depths.argmax(axis=0)],
+        "functional_knn": np.asarray(neighbors.fit(curves, labels).predict(tested)),
+    }
+    if len(facts["classes"]) == 2 == len(present):
+        with warnings.catch_warnings():  # of scikit-learn, about how it is called
+            warnings.simplefilter("ignore", FutureWarning)
+            logistic = LogisticRegression(penalty="l2").fit(curves, labels)
+        found = np.asarray(logistic.predict(tested))
+        predictions = {"functional_logistic": found} | predictions
+    return study.score_places(context, truth, predictions)

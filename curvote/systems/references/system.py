@@ -133,4 +133,37 @@ _CLEAN = declarations.learning_system(
     normalize=checks.expand_published,
 )
 
-SYSTEMS: Final = (SYSTEM, _CLEAN)
+
+class FunctionalSettings(Strict):
+    """Settings of scikit-fda's classifiers of the clients' own curves."""
+
+    clients: settings.Clients
+    project: settings.Representation
+
+
+def describe_curves(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of what these classifiers would ask for."""
+    what = "the whole curve and the label as they are"
+    return [MessageDescription("training client", what, "none", epsilon="no privacy")]
+
+
+_FUNCTIONAL = declarations.learning_system(
+    "functional",
+    FunctionalSettings,
+    (
+        declarations.score_stage(
+            f"{_STAGES}:score_functional",
+            ("ingest", "project"),
+            axes=(),
+            params=declarations.ROLE_PARAMS,
+            beside=(study.CONFUSION,),
+            libraries=("scikit-fda",),
+        ),
+    ),
+    "functional_knn functional_depth functional_logistic",
+    axes=(),
+    x=EPSILON,
+    study_messages=(describe_curves,),
+)
+
+SYSTEMS: Final = (SYSTEM, _CLEAN, _FUNCTIONAL)
