@@ -355,8 +355,8 @@ class IrregularRelease(PersonRelease):
 
     def files(self, people: People, invited: Invited) -> Files:
         """Return the table of measurements, and the invitation."""
-        own, channels = self.measured(people), self.task.encoding.projection.channels
-        rows = np.column_stack([np.asarray(own.times), own.values]).tolist()
+        points, channels = self.measured(people), self.task.encoding.projection.channels
+        rows = np.column_stack([np.asarray(points.times), points.values]).tolist()
         table = _csv_text(["time", *channels], rows)
         return {"curve": ("curve.csv", table), "invitation": _single(invited)}
 

@@ -190,11 +190,11 @@ def projection(
     matrix = impulses.to_basis(functions).coefficients.T
     matrix = np.asarray(matrix, dtype=np.float64)
     gram = _gram_matrix(functions)
-    found = Projection(matrix, gram, domain, basis, size, order, derivative)
+    onto = Projection(matrix, gram, domain, basis, size, order, derivative)
     if derivative:
-        derived = derivative_matrix(found) @ matrix
-        found = replace(found, matrix=derived, gram=_products(found))
-    return found
+        derived = derivative_matrix(onto) @ matrix
+        onto = replace(onto, matrix=derived, gram=_products(onto))
+    return onto
 
 
 def coefficient_count(
@@ -287,8 +287,8 @@ def roughness_matrix(basis: Projection) -> Array:
         waves = (lowest_frequencies(points, basis.size) ** 2).sum(axis=1)
         return np.diag(((np.pi / image_side(points)) ** 2 * waves) ** 2)
     if basis.channels:
-        one = roughness_matrix(basis.single)
-        return np.asarray(np.kron(np.eye(len(basis.channels)), one))
+        block = roughness_matrix(basis.single)
+        return np.asarray(np.kron(np.eye(len(basis.channels)), block))
     integrals, gram = _products(basis, 2), _products(basis)
     if np.allclose(basis.gram, gram, rtol=1e-9, atol=0):
         return integrals
@@ -445,8 +445,8 @@ def check_projection(projection: Projection) -> None:
     identity. Of several channels each has that matrix, and nothing of another.
     """
     if projection.channels:
-        one, n = projection.single, len(projection.channels)
-        again = one.stacked(projection.channels)
+        single, n = projection.single, len(projection.channels)
+        again = single.stacked(projection.channels)
         # Of shapes that are no multiples of the channels, too.
         same = np.array_equal(again.matrix, projection.matrix)
         if not (same and np.array_equal(again.gram, projection.gram)) or n < 2:
@@ -454,7 +454,7 @@ def check_projection(projection: Projection) -> None:
                 f"the task's matrix is not that of {n} channels, each by itself: a"
                 " client multiplies its curve by no other."
             )
-        check_projection(one)
+        check_projection(single)
         return
     (d, points), (start, end) = projection.matrix.shape, projection.domain
     size, order = projection.size, projection.order

@@ -72,27 +72,30 @@ def _smooth_channel(
         fitting = int(np.searchsorted(starts, starts[begin] + _ROWS, "right")) - 1
         end = min(max(fitting, begin + 1), begin + _CLIENTS, n)
         count = end - begin
-        left, right = np.zeros(count * k * k), np.zeros(count * k)
+        squares, moments = np.zeros(count * k * k), np.zeros(count * k)
         for row in range(starts[begin], starts[end], _ROWS):
             part = slice(row, min(row + _ROWS, starts[end]))
             inside = used[part]
             t, y = times[part][inside], values[part][inside]
             local, phi = local_bsplines(t, knots, ORDER)
             rows = (owners[part][inside] - begin) * k + local
-            right += np.bincount(rows.ravel(), (phi * y).ravel(), count * k)
+            moments += np.bincount(rows.ravel(), (phi * y).ravel(), count * k)
             places = (rows[:, None] * k + local[None]).ravel()
             products = (phi[:, None] * phi[None]).ravel()
-            left += np.bincount(places, products, count * k * k)
-        matrices, sums = left.reshape(count, k, k), right.reshape(count, k, 1)
+            squares += np.bincount(places, products, count * k * k)
+        matrices, sums = (
+            squares.reshape(count, k, k),
+            moments.reshape(count, k, 1),
+        )
         fit = matrices.any(axis=(1, 2))
-        found = np.linalg.solve(matrices[fit] + penalty, sums[fit])
+        solutions = np.linalg.solve(matrices[fit] + penalty, sums[fit])
         # One product for each: the same bits in whatever company.
-        curves[begin:end][fit] = (found.mT @ on_grid)[:, 0]
+        curves[begin:end][fit] = (solutions.mT @ on_grid)[:, 0]
         begin = end
     complete = np.flatnonzero(np.diff(starts) == points)
     measured = np.asarray(starts)[complete, None] + np.arange(points)
-    kept = (times[measured] == grid).all(axis=1)
-    curves[complete[kept]] = values[measured[kept]]
+    on_grid_points = (times[measured] == grid).all(axis=1)
+    curves[complete[on_grid_points]] = values[measured[on_grid_points]]
     return curves
 
 

@@ -237,8 +237,8 @@ def main() -> None:
 
     os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        own = is_own_server(Path(order.project) / "data" / "state", api_url())
-        if own:  # the runs of a shared server live elsewhere
+        is_own = is_own_server(Path(order.project) / "data" / "state", api_url())
+        if is_own:  # the runs of a shared server live elsewhere
             flow_runs.close_dead_flow_runs()
         runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
         module, _, name = order.flow.partition(":")

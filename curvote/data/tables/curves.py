@@ -472,11 +472,11 @@ class LongScan:
         for place in range(segments.values.shape[1]):
             measured = segments.channel(place)
             there = np.diff(measured.starts) > 0
-            own, places = measured.select(there), np.flatnonzero(there)
+            channel, places = measured.select(there), np.flatnonzero(there)
             gap[~there] = True
-            gap[places] |= own.largest_gap(start, stop) > most
-            last_times = own.times[own.starts[1:] - 1]
-            late, early = own.first_times - start, stop - last_times
+            gap[places] |= channel.largest_gap(start, stop) > most
+            last_times = channel.times[channel.starts[1:] - 1]
+            late, early = channel.first_times - start, stop - last_times
             short[places] |= (late > most) | (early > most)
         complete = ~(gap | short)
         counts = {"kept": complete, "gap": gap, "ends": short & ~gap}

@@ -462,8 +462,8 @@ def spread_figure(results: Sequence[Row], evidence: Evidence) -> Figure:
 
     def draw(ax: Axes, learner: str) -> None:
         for rank, (reports, colour) in enumerate(colours.items()):
-            mine = (scores["reports"] == reports) & (scores["learner"] == learner)
-            cells = scores[mine].groupby("epsilon")["value"]
+            members = (scores["reports"] == reports) & (scores["learner"] == learner)
+            cells = scores[members].groupby("epsilon")["value"]
             values = [100 * (1 - cells.get_group(at).to_numpy(float)) for at in levels]
             places = np.arange(len(levels)) + 0.4 * (rank - (len(colours) - 1) / 2)
             bodies: Any = ax.violinplot(values, places, widths=0.38, showextrema=False)
