@@ -257,7 +257,7 @@ def main() -> None:
                 _report(order, missed={"pipeline": name, "made_up": latest} | missed)
         _report(order, registered=sorted(ids))
         asyncio.run(_RunnerWork(order, runner, [*ids.values()], orders).run())
-        if own:
+        if is_own:
             flow_runs.close_dead_flow_runs()
 
 
