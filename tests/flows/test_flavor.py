@@ -35,14 +35,11 @@ KINDS = {  # the study of each kind of model, and how its signature begins
     "table": "['age': double (optional), 'sex': string (optional), 'dose': double",
     "long": "['who': string (optional), 't': string (optional), 'v': double (opti",
 }
-# Run in a fresh process; the first line of each is what it predicts.
-LOADED = """
+# Run in a fresh process: each line is what it predicts.
+ELSEWHERE = """
 import json, sys, mlflow
 model = mlflow.pyfunc.load_model(sys.argv[1])
 print(json.dumps({"predictions": model.predict(model.input_example).tolist()}))
-"""
-PREDICTED = """
-import sys, mlflow
 mlflow.models.predict(sys.argv[1], input_path=sys.argv[2], env_manager="local")
 """
 
@@ -94,10 +91,6 @@ def test_a_model_of_each_kind_answers_its_example(
     if kind in {"mrma", "cells"}:
         array = loaded.input_example.to_numpy()
         assert loaded.predict(array).tolist() == expected
-        served = invocations(
-            json.dumps({"inputs": array.tolist()}), "application/json", loaded, schema
-        ).response
-        assert json.loads(served)["predictions"] == expected
 
 
 def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
@@ -135,7 +128,7 @@ def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
         loaded.predict(whole)
 
 
-@pytest.mark.faults  # starts MLflow's own server, and two more fresh processes each
+@pytest.mark.faults  # starts MLflow's own server and a fresh process for each
 @pytest.mark.parametrize("kind", ["mrma", "federated", "table", "long"])
 def test_a_fresh_process_serves_the_example(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -143,10 +136,8 @@ def test_a_fresh_process_serves_the_example(
     """`mlflow models serve`, `mlflow.models.predict` and `load_model` say the same."""
     _, place, _ = kept(kind, tmp_path, monkeypatch)
     example = place / "serving_input_example.json"
-    said = [
-        subprocess.check_output([sys.executable, "-c", code, place, example], text=True)
-        for code in (LOADED, PREDICTED)
-    ]
+    words = [sys.executable, "-c", ELSEWHERE, place, example]
+    said = subprocess.check_output(words, text=True).replace("}{", "}\n{")
     with listen(0) as free:
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
@@ -174,4 +165,4 @@ def test_a_fresh_process_serves_the_example(
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()
-    assert [json.loads(text) for text in said] == [served, served]
+    assert [json.loads(line) for line in said.splitlines()] == [served, served]
