@@ -241,6 +241,8 @@ def _of(
     return row(pipeline, method, value, epsilon=epsilon, se=0.02 * value, **given)
 
 
+# Their rows come from single replicates, or from published curves.
+WITHOUT_SUMMARIES = {"figure-a2", "figure-a7", "figure-a8"}
 SUMMARIES = {
     "table-1": lambda: table("table-1", "mrma_table1_diabetes.csv"),
     "table-2": lambda: table("table-2", "mrma_table2_employee.csv"),

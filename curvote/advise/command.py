@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curvote.advise.outlook import Expected, Outlook
-    from curvote.advise.planner import Prediction
+    from curvote.advise.planner import ExcessBound, Prediction
     from curvote.advise.prior import UtilityPrior
     from curvote.messages.amplification import ShuffledGuarantee
 
@@ -166,7 +166,7 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         raise UserError("the plan of MRMA (--best) knows no --liars.")
     if volunteers_:
         raise UserError("the plan of MRMA (--best) knows no --volunteers.")
-    from curvote.advise.planner import prior_from_weak, recommend
+    from curvote.advise.planner import bound_excess, prior_from_weak, recommend
     from curvote.advise.prior import UtilityPrior
     from curvote.base.privacy import Budget
     from curvote.messages.amplification import ShuffledGuarantee, crowd_size
@@ -188,6 +188,8 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
             raise UserError(message)
         prior = prior_from_weak(prior, weak, weak_size, d, budget, mechanism=mechanism)
     plan = recommend(clients, d, budget, prior, mechanism=mechanism)
+    # Its distance of laws is known for this noise.
+    bound = bound_excess(plan, d, budget, prior) if mechanism == MECHANISM else None
     kinds = messages_of("mrma")
     crowds = {
         "report": crowd_size(kinds["report"], plan.n_train),
@@ -207,13 +209,15 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         document = {
             "settings": settings,
             "prediction": asdict(plan.prediction),
+            "theorem_6": asdict(bound) | {"total": bound.total} if bound else None,
             "prior": asdict(prior),
             "majority": prior.constant,
             "outside": {name: asdict(view) for name, view in views.items()},
         }
         typer.echo(json.dumps(document, indent=1))
     else:
-        typer.echo("\n".join(_plan_lines(settings, plan.prediction, prior, views)))
+        plan_text = _plan_lines(settings, plan.prediction, prior, views, bound)
+        typer.echo("\n".join(plan_text))
 
 
 def _plan_lines(
@@ -221,6 +225,7 @@ def _plan_lines(
     prediction: Prediction,
     prior: UtilityPrior,
     views: dict[str, ShuffledGuarantee],
+    bound: ExcessBound | None,
 ) -> Iterator[str]:
     from curvote.messages.amplification import OUTSIDER
 
@@ -242,6 +247,15 @@ def _plan_lines(
         f" to reverse for {prediction.reversal_right:.0%} of them"
     )
     yield f"majority            {prior.constant:.1%} (always the more frequent class)"
+    if bound:
+        yield (
+            f"theorem 6           at most {100 * bound.total:.1f} points of error more"
+            f" than the best rule; simulated {100 * bound.simulated:.1f}, a factor of"
+            f" {bound.factor:.3g}"
+        )
+        empty = bound.total >= prior.best - prior.constant
+        says = ", and here it does not even exclude the majority" if empty else ""
+        yield f"                    a heuristic: hypothesis and proof differ{says}"
     if prediction.accuracy < prior.constant + NO_GAIN:
         yield "Nothing would be learnt here: ask more clients or spend more epsilon."
     if views:

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from curvote.advise.mrma import keep_probability
+from curvote.advise.mrma import keep_probability, total_variation
 from curvote.advise.prior import UtilityPrior
 from curvote.base import validate
 from curvote.base.errors import UserError
+from curvote.base.privacy import label_budget_share
 from curvote.base.validate import FloatArray
 from curvote.client.report import Reporter
 from curvote.learning.votes import WHEN_NONE_PASS
@@ -526,6 +527,81 @@ def recommend(
     ways: dict[str, Any] = {"when_none_pass": when_none_pass, "mechanism": mechanism}
     prediction = predict(d=d, epsilon=epsilon, prior=prior, seed=3, **settings, **ways)
     return Plan(**settings, prediction=prediction)
+
+
+@dataclass(frozen=True)
+class ExcessBound:
+    """Theorem 6 of MRMA on the excess error of the average, beside what draws give.
+
+    Parameters
+    ----------
+    noise : float
+        The term of the noise on z, 3/4 of the L1 distance of its laws.
+    learners : float
+        Twice what the best of the classifiers lacks to the best rule.
+    simulated : float
+        The excess error of the average in the planner's draws.
+
+    Examples
+    --------
+    >>> from curvote.theory import ExcessBound
+    >>> bound = ExcessBound(noise=1.2, learners=0.05, simulated=0.125)
+    >>> print(f"{bound.total:.2f}, {bound.factor:.0f} times as much")
+    1.25, 10 times as much
+    """
+
+    noise: float
+    learners: float
+    simulated: float
+
+    @property
+    def total(self) -> float:
+        """The bound; one above what the constant classifier lacks says nothing."""
+        return self.noise + self.learners
+
+    @property
+    def factor(self) -> float:
+        """How many times the simulated excess error the bound is."""
+        return self.total / self.simulated if self.simulated > 0 else math.inf
+
+
+def bound_excess(
+    plan: Plan, d: int, epsilon: float, prior: UtilityPrior
+) -> ExcessBound:
+    """Return theorem 6's bound on the excess error of a plan, beside the drawn one.
+
+    A heuristic. The theorem lets the share of classifiers above the cutoff vanish, its
+    proof the share below; with unbounded noise and B without end its last term is 0
+    whatever is learnt. So the best of the plan's B classifiers stands for the limit,
+    the first term is left at its least, 0, and z is uniform, as in figure A.6.
+
+    Parameters
+    ----------
+    plan : Plan
+        Settings with Laplace noise.
+    d, epsilon, prior
+        As in `recommend`.
+
+    Returns
+    -------
+    ExcessBound
+        Its two terms, and what the planner's draws give.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, bound_excess, recommend
+    >>> prior = UtilityPrior(best=0.9)
+    >>> bound = bound_excess(recommend(50, 2, 4.0, prior), 2, 4.0, prior)
+    >>> print(f"{bound.total:.2f} against {bound.simulated:.2f}")
+    1.42 against 0.21
+    """
+    sizes = Sizes(plan.n_train, plan.n_vote, plan.n_per_learner, plan.n_learners)
+    true = poll_crowd(Case(d, epsilon, prior), sizes, seed=3).true
+    best = float(np.maximum(true, 1 - true).max(axis=1).mean())
+    epsilon_z = (1 - label_budget_share("equal", d)) * epsilon
+    # The theorem's distance is the L1 norm, twice that of figure A.6.
+    noise, excess = 1.5 * total_variation(d, epsilon_z), prior.best - best
+    return ExcessBound(noise, 2 * excess, prior.best - plan.prediction.accuracy)
 
 
 def _rate_sizes(

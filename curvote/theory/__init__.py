@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from curvote.base.lazy import exports
 
 __all__ = [
+    "ExcessBound",
     "Expectation",
     "Lies",
     "Outlook",
@@ -12,6 +13,7 @@ __all__ = [
     "Prediction",
     "Signal",
     "UtilityPrior",
+    "bound_excess",
     "expect_direct",
     "expect_votes",
     "look_ahead",
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     )
     from curvote.advise.outlook import Outlook, expect_votes, look_ahead
     from curvote.advise.planner import (
+        ExcessBound,
         Plan,
         Prediction,
+        bound_excess,
         predict,
         prior_from_weak,
         recommend,
@@ -42,6 +46,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "ExcessBound": "curvote.advise.planner",
             "Expectation": "curvote.advise.direct",
             "Lies": "curvote.advise.direct",
             "Outlook": "curvote.advise.outlook",
@@ -49,6 +54,7 @@ else:
             "Prediction": "curvote.advise.planner",
             "Signal": "curvote.advise.direct",
             "UtilityPrior": "curvote.advise.prior",
+            "bound_excess": "curvote.advise.planner",
             "expect_direct": "curvote.advise.direct",
             "expect_votes": "curvote.advise.outlook",
             "look_ahead": "curvote.advise.outlook",

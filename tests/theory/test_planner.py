@@ -19,7 +19,14 @@ from curvote.advise.prior import OneCloud, same_side_probability
 from curvote.base.errors import UserError
 from curvote.learning.votes import average_classifiers, averaging_weights
 from curvote.learning.votes import draw_subsets as draw_reports
-from curvote.theory import UtilityPrior, predict, prior_from_weak, recommend
+from curvote.theory import (
+    Plan,
+    UtilityPrior,
+    bound_excess,
+    predict,
+    prior_from_weak,
+    recommend,
+)
 
 PRIOR = UtilityPrior(0.9)
 PAPER = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.8}
@@ -290,3 +297,31 @@ def test_the_command_takes_a_pilot_whole():
         error = curvote_advise(*words).exception
         assert isinstance(error, UserError)
         assert message in str(error)
+
+
+def test_theorem_6_is_above_whole_runs_and_far_from_them() -> None:
+    """As a bound must be: of draws, and of the simulated protocol with real noise."""
+    given = setting("normal", 4, 8.0)
+    sizes = {"n_train": 400, "n_vote": 800, "n_per_learner": 80, "n_learners": 12}
+    plan = Plan(**sizes, cutoff=0.7, prediction=given.predicted())
+    bound = bound_excess(plan, 4, 8.0, given.prior)
+    excess = given.prior.best - simulated(given, seed=1, precision=0.01).mean()
+    assert bound.simulated == pytest.approx(excess, abs=0.02)
+    assert bound.factor == pytest.approx(bound.total / bound.simulated)
+    assert 10 < bound.total / excess < 1000
+
+
+def test_theorem_6_counts_the_l1_distance_and_the_best_of_all() -> None:
+    """Its noise term falls in epsilon from 3/2 to 0; more classifiers, less is left."""
+    noise, left = [], []
+    for epsilon, count in ((0.01, 1), (4.0, 10), (1e4, 80)):
+        sizes = {"n_train": 500, "n_vote": 800, "n_per_learner": 50}
+        chosen = sizes | {"n_learners": count, "cutoff": 0.5}
+        found = predict(d=2, epsilon=epsilon, prior=PRIOR, **chosen)
+        bound = bound_excess(Plan(**chosen, prediction=found), 2, epsilon, PRIOR)
+        noise.append(bound.noise)
+        left.append(bound.learners)
+    assert noise[0] == pytest.approx(1.5, abs=0.01)
+    assert noise == sorted(noise, reverse=True)
+    assert left == sorted(left, reverse=True)
+    assert (noise[2], left[2]) == pytest.approx((0, 0), abs=0.01)

@@ -39,14 +39,14 @@ def _stages(evidence: Evidence) -> Stages:
     options, missing = evidence.entry.options, []
     for source in options["sources"]:
         dataset, parameters = resolve_source(source)
-        files = {
+        located = {
             name: raw_files.locate(evidence.project.root, name, download=False)
             for name in dataset.files(parameters)
         }
-        paths = {name: file.path for name, file in files.items() if file}
-        if len(paths) == len(files):
+        paths = {name: file.path for name, file in located.items() if file}
+        if len(paths) == len(located):
             break
-        missing += [name for name in files if name not in paths]
+        missing += [name for name in located if name not in paths]
     else:
         raise UserError(
             f"{evidence.entry.name} needs {', '.join(missing)}: `curvote data fetch`"
@@ -91,12 +91,12 @@ def stage_figure(_: Sequence[Row], evidence: Evidence) -> Figure:
     """Draw a panel a stage: some curves in grey, and the mean of each group."""
     stages = _stages(evidence)
     grid, n = np.asarray(stages.facts["grid"]), len(stages.positive)
-    some = np.random.default_rng(1).permutation(n)[: evidence.entry.options["shown"]]
+    chosen = np.random.default_rng(1).permutation(n)[: evidence.entry.options["shown"]]
     groups = (~stages.positive, stages.positive), style.CLASS_COLOURS[:2]
 
     def draw(ax: Axes, stage: str) -> None:
         curves = stages.curves[stage]
-        ax.plot(grid, curves[some].T, color=style.UNUSED, lw=0.5, alpha=0.6)
+        ax.plot(grid, curves[chosen].T, color=style.UNUSED, lw=0.5, alpha=0.6)
         for name, members, colour in zip(stages.facts["classes"], *groups, strict=True):
             mean = curves[members].mean(axis=0)
             ax.plot(grid, mean, color=colour, lw=2, label=f"mean of {name}")
@@ -106,5 +106,5 @@ def stage_figure(_: Sequence[Row], evidence: Evidence) -> Figure:
 
 
 def stage_conclusions(compared: Sequence[Row]) -> Iterator[str]:
-    """Yield which data were drawn."""
+    """Yield which data these are."""
     yield f"curves of {compared[0]['pipeline']}; 50 of them give centre and scale"
