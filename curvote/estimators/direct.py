@@ -25,6 +25,7 @@ from curvote.base.errors import UserError
 from curvote.base.warning_filters import warn_outside
 from curvote.chain.stage import Columns
 from curvote.curves import basis as bases
+from curvote.curves import fpca
 from curvote.curves.columns import (
     CurveValues,
     curve_values,
@@ -38,6 +39,7 @@ from curvote.curves.encoding import (
     Encoded,
     Encoding,
     predict_indices,
+    volunteer_constants,
 )
 from curvote.learning import estimators, learners
 from curvote.learning.votes import averaging_weights, draw_subsets
@@ -90,6 +92,7 @@ class TwoSidedClassifier(
     centre: float | ArrayLike = 0.0
     scale: float | ArrayLike = 1.0
     bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1.0, 1.0)
+    public_curves: Any = None
 
     # What a subclass may take as parameters of its own.
     judge = "rescaled"
@@ -127,6 +130,8 @@ class TwoSidedClassifier(
             "upper": upper,
         }
         needed = RESCALING_CONSTANTS.get(rescale, ())
+        if self.basis == bases.FPCA:
+            self._centre_on_public(onto, curves, public_values)
         constants = {name: public_values[name] for name in needed}
         encoding = Encoding(onto, rescale, constants, self.judge, smooth)
         names = Classes(map(str, self.classes_))
@@ -198,6 +203,29 @@ class TwoSidedClassifier(
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
 
+    def _public_values(self, curves: CurveValues) -> Array:
+        if self.public_curves is None:
+            raise UserError(
+                "basis is 'fpca', and nobody's private curve may make it: give curves"
+                " that are public, public_curves=, such as volunteers'."
+            )
+        public = curve_values(self.public_curves, self.grid, project=True)
+        refuse_other_grid(public.grid, curves.grid)
+        refuse_other_channels(self.public_curves, public.channels, curves.channels)
+        return public.values
+
+    def _centre_on_public(
+        self,
+        onto: bases.Projection,
+        curves: CurveValues,
+        public_values: dict[str, Array],
+    ) -> None:
+        """State centre and scale in units of the public curves' scores."""
+        scores = onto.apply(self._public_values(curves))
+        centre, scale = volunteer_constants(scores)
+        public_values["centre"] = centre + scale * public_values["centre"]
+        public_values["scale"] = scale * public_values["scale"]
+
     def _build_projection(self, width: int, curves: CurveValues) -> bases.Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
         self.grid_, self.channels_ = grid, channels = curves.grid, curves.channels
@@ -207,6 +235,11 @@ class TwoSidedClassifier(
             return bases.identity(width)
         if grid is None:
             self.grid_ = grid = np.linspace(0, 1, width)
+        if self.basis == bases.FPCA:
+            public = self._public_values(curves)
+            return fpca.principal_projection(
+                public, self.n_basis, grid, "n_basis", channels=channels
+            )
         size = self.basis, self.n_basis, grid, self.order
         plain = bases.projection(*size, "n_basis", derivative=self.derivative)
         if coordinates == "orthonormal":
@@ -225,10 +258,11 @@ class DirectClassifier(TwoSidedClassifier):
 
     Parameters
     ----------
-    basis : "bspline", "fourier" or None, default=None
+    basis : "bspline", "fourier", "fpca" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves, an array,
         FDataGrid or FDataIrregular. Those on no equidistant grid, or with missing
-        points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
+        points (NaN), are smoothed onto one (`curvote.curves.smoothing`). ``fpca`` are
+        the principal components of ``public_curves``.
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
@@ -244,9 +278,13 @@ class DirectClassifier(TwoSidedClassifier):
         How coefficients become z, best of root mean square 1 around 0. None:
         ``standard`` with a basis, ``min_max`` without.
     centre, scale : float or array (d,), default=0, 1
-        Public constants of ``standard`` and ``tanh``, never taken from X.
+        Public constants of ``standard`` and ``tanh``, never taken from X; of ``fpca``
+        in units of the public curves' scores, from their mean.
     bounds : (lower, upper) of floats or arrays (d,), default=(-1, 1)
         Public bounds of ``min_max``; values beyond count as lying on them.
+    public_curves : array (m, T), FDataGrid or None, default=None
+        Curves that are public, such as volunteers', of whom nobody stands in X; they
+        make the components of ``fpca``, more of them than ``n_basis``.
     coordinates : "orthonormal" or "coefficients", default="orthonormal"
         Of the space that the basis spans; feature vectors are left as they are.
     arm : "auto", "mean", "joint", "two" or "one_of", default="auto"
@@ -385,10 +423,11 @@ class MRMAClassifier(TwoSidedClassifier):
 
     Parameters
     ----------
-    basis : "bspline", "fourier" or None, default=None
+    basis : "bspline", "fourier", "fpca" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves, an array,
         FDataGrid or FDataIrregular. Those on no equidistant grid, or with missing
-        points (NaN), are smoothed onto one (`curvote.curves.smoothing`).
+        points (NaN), are smoothed onto one (`curvote.curves.smoothing`). ``fpca`` are
+        the principal components of ``public_curves``.
     n_basis : int, default=5
         Number of basis functions for each coordinate; of Fourier functions it is odd.
     order : int, default=4
@@ -408,6 +447,9 @@ class MRMAClassifier(TwoSidedClassifier):
         Public constants of ``tanh``, never taken from X.
     bounds : (lower, upper) of floats or arrays (d,), default=(-1, 1)
         Public bounds of ``min_max``; values beyond count as lying on them.
+    public_curves : array (m, T), FDataGrid or None, default=None
+        Curves that are public, such as volunteers', of whom nobody stands in X; they
+        make the components of ``fpca``, more of them than ``n_basis``.
     judge : "rescaled", "coefficients" or "inner_products", default="rescaled"
         What classifiers are applied to: the numbers as reported, the raw coefficients,
         or the inner products of the curve and the basis.

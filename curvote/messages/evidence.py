@@ -10,10 +10,10 @@ class, the chance that i is taken for class k is Phi(-t_ik),
 The mean over volunteers is what a candidate errs; it is averaged with what it would be
 were t normal in each class, Phi(-mean/sqrt(1 + variance)), since fifty records alone do
 not tell an error of 1 % from one of 3 %. The first of the candidates stays where no
-other errs less by one standard error of the difference: few records that tell little
-choose nothing. Without any number the reports elect the larger class, and that is a
-candidate, too. All this was chosen on simulated laws and on pairs of phonemes none of
-which is reported (benchmarks/bench_basis.py).
+other errs less by `CAUTION` standard errors of the difference. Without any number the reports elect the larger class, and that
+is a candidate, too. First and caution are those of least worst loss to the best of
+Fourier 5, Fourier 11 and FPCA 12 on simulated laws and on pairs of phonemes that are
+not reported (benchmarks/bench_basis.py, docs/choosing.md).
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ Places = NDArray[np.int64]
 WIDTH: Final = 12
 # Of each basis; the first of all stays where the evidence is weak.
 SIZES: Final = {
-    "bspline": (8, 4, 5, 6, 10, 12),
-    "fourier": (3, 5, 7, 9, 11),
+    "fourier": (11, 3, 5, 7, 9),
+    "bspline": (4, 5, 6, 8, 10, 12),
     basis.FPCA: (4, 1, 2, 3, 6, 8, 12),
     "none": (0,),
 }
+# Another candidate must err less by so many standard errors of the difference.
+CAUTION: Final = 1.5
 # Of fewer records in a class no variance is believed.
 FEWEST_NORMAL: Final = 4
 LEAST_VOLUNTEERS: Final = 10
@@ -92,9 +94,11 @@ class Choice:
         if all(name == "none" for name, *_ in tried):
             raise refusals[0]
 
+        root = np.sqrt(len(places))
+
         def least_gain(entry: tuple[str, basis.Projection, Array]) -> float:
             difference = entry[2] - tried[0][2]
-            return float(difference.mean() + difference.std() / np.sqrt(len(places)))
+            return float(difference.mean() + CAUTION * difference.std() / root)
 
         return min(tried, key=least_gain)[:2]
 

@@ -1,7 +1,8 @@
 """Page sections of clients, curves, and a published data set: how records look."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -309,6 +310,7 @@ def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
         [
             _describe_record(facts),
             f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
+            *_describe_chosen(views),
             f"the rescaling: {_describe_rescale(project)}",
             f"the classes: {named}",
         ],
@@ -372,6 +374,24 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
         functions = f"{size} principal components of volunteers' curves"
     which = project.get("derivative", 0)
     return f"{_DERIVATIVES[which]} of {functions}" if which else functions
+
+
+def _describe_chosen(views: Sequence[RunView]) -> Iterator[str]:
+    """Yield a line for each epsilon: what volunteers chose in how many replicates."""
+    for view in views:
+        if (view.cell["setting"], view.cell["protocol"]) != (
+            views[0].cell["setting"],
+            views[0].cell["protocol"],
+        ) or view.settings.project.noise is None:
+            continue
+        replicates = range(view.settings.replicates)
+        names = Counter(
+            str(view.columns("project", "basis_rows", view.place(r))["basis"][0])
+            for r in replicates
+        )
+        words = ", ".join(f"{name} {n} times" for name, n in names.most_common())
+        where = view.cell["epsilon"]
+        yield f"volunteers chose{f' at epsilon {where:g}' if where else ''}: {words}"
 
 
 def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:

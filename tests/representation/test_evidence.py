@@ -1,0 +1,110 @@
+"""Bases that volunteers' labelled curves choose, and nobody else's."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.messages import evidence
+from curvote.messages.evidence import Choice
+from curvote.systems.common.declarations import PROJECT
+from tests.memory import do
+from tests.representation.test_fpca import ADDED, GRID, PARAMS, clients, draw_curves
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+CHOICE = Choice("auto", 12, "standard", 0.004)
+
+
+def labelled(n: int, shape: Array, depth: float) -> tuple[Array, Places]:
+    """Return curves of smooth noise, and of class 1 with ``shape`` added."""
+    rng = np.random.default_rng(4)
+    places = np.arange(n) % 2
+    waves = np.cos(np.outer(np.arange(12), np.pi * GRID / 2))
+    noise = rng.standard_normal((n, 12)) / (1 + np.arange(12)) @ waves
+    return noise + depth * np.outer(2 * places - 1, shape), places
+
+
+def test_few_numbers_are_chosen_where_they_tell_the_classes_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One large smooth difference takes few numbers; without proof the first stays."""
+    few, places = labelled(50, np.ones(40), 3.0)
+    name, made = CHOICE.choose(few, places, GRID)
+    used = int(made.matrix.any(axis=1).sum())
+    assert used <= 5
+    assert name.endswith(f" {used}")
+    assert made.matrix.shape == (12, 40)
+    curves, _ = labelled(50, np.ones(40), 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(evidence, "CAUTION", 1e6)
+        assert CHOICE.choose(curves, places, GRID)[0] == "fourier 11"
+    made = CHOICE.choose(curves, np.arange(50) % 2, GRID)[1]
+    assert made.name == "auto"
+    assert np.array_equal(made.gram, np.eye(12))
+
+
+def test_a_rare_class_that_nothing_tells_is_left_to_the_majority() -> None:
+    """No number is used where the larger class errs least, and curves say nothing."""
+    curves, _ = labelled(60, np.ones(40), 0.0)
+    name, made = CHOICE.choose(curves, (np.arange(60) % 12 == 0).astype(int), GRID)
+    assert name == "none"
+    assert not made.matrix.any()
+
+
+def test_left_out_errors_are_those_of_simulated_noise() -> None:
+    """More noise errs more, more classes, too; normal margins err as drawn noise."""
+    curves, places = labelled(40, np.sin(GRID), 1.0)
+    choice = Choice("fpca", 3, "standard", 0.02)
+    coefficients = np.column_stack([curves[:, 3], curves[:, 20], curves[:, 30]])
+    found = choice.left_out_errors(coefficients, places)
+    several = Choice("fpca", 3, "standard", 0.02, n_classes=3)
+    three = several.left_out_errors(coefficients, np.arange(40) % 3)
+    assert found.shape == three.shape == (40,)
+    less = Choice("fpca", 3, "standard", 1e-4).left_out_errors(coefficients, places)
+    assert less.mean() < found.mean() < 0.5 < three.mean()
+    t = np.random.default_rng(1).normal(1.5, 0.7, 4000)
+    draws = np.random.default_rng(2).standard_normal((4000,))
+    assert evidence._chances(t).mean() == pytest.approx((draws > t).mean(), abs=0.02)
+
+
+def test_a_record_is_as_long_whatever_is_left_out() -> None:
+    """Z of those who volunteer has mean square 1 over all numbers."""
+    curves, places = labelled(50, np.ones(40), 3.0)
+    _, made = CHOICE.choose(curves, places, GRID)
+    coefficients = made.apply(curves)
+    centre, scale = CHOICE.constants(coefficients)
+    z = (coefficients - centre) / scale
+    assert (z**2).sum() / (len(z) - 1) == pytest.approx(12)
+
+
+def test_constant_curves_choose_nothing() -> None:
+    """With the reason of the first candidate."""
+    with pytest.raises(UserError, match="same for all 20 volunteers"):
+        CHOICE.choose(np.ones((20, 40)), np.arange(20) % 2, GRID)
+
+
+def test_nobody_else_moves_the_choice() -> None:
+    """Labels and curves of all others may be anything: no byte of it moves."""
+    params = PARAMS | {"project.basis": "auto", "project.size": 8}
+    params |= {"project.noise": 0.004, "replicates": 1}
+
+    def made(source: object) -> tuple[bytes, ...]:
+        found = do(PROJECT, {"ingest": source}, params, also=(*ADDED, "project.noise"))
+        (rows,), (constants,) = found.each("basis_rows"), found.each("constants")
+        names = " ".join(rows["basis"]).encode()
+        return names, rows["value"].tobytes(), constants["value"].tobytes()
+
+    source = clients(draw_curves(60))
+    plain = made(source)
+    from curvote.messages.roles import roles_of_table
+
+    for rows in source.each("clients")[:1]:
+        others = np.ones(60, dtype=bool)
+        others[roles_of_table(rows, params, 0)["public"]] = False
+        rows["label"] = np.where(others, 1, rows["label"])
+        rows["curve"] = np.where(others[:, None], 1e5 * np.cos(GRID), rows["curve"])
+        assert made(source) == plain
+        rows["label"] = np.where(others, rows["label"], 1 - rows["label"])
+        rows["curve"] = np.where(others[:, None], rows["curve"], rows["curve"][::-1])
+        assert made(source) != plain
