@@ -10,10 +10,11 @@ class, the chance that i is taken for class k is Phi(-t_ik),
 The mean over volunteers is what a candidate errs; it is averaged with what it would be
 were t normal in each class, Phi(-mean/sqrt(1 + variance)), since fifty records alone do
 not tell an error of 1 % from one of 3 %. The first of the candidates stays where no
-other errs less by `CAUTION` standard errors of the difference. Without any number the reports elect the larger class, and that
-is a candidate, too. First and caution are those of least worst loss to the best of
-Fourier 5, Fourier 11 and FPCA 12 on simulated laws and on pairs of phonemes that are
-not reported (benchmarks/bench_basis.py, docs/choosing.md).
+other errs less by `CAUTION` standard errors of the difference. Without any number the
+reports elect the larger class, and that is a candidate, too. First and caution are
+those of least worst loss to the best of Fourier 5, Fourier 11 and FPCA 12 on simulated
+laws and on pairs of phonemes that are not reported (benchmarks/bench_basis.py,
+docs/choosing.md).
 """
 
 from __future__ import annotations

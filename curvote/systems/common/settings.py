@@ -59,10 +59,10 @@ class Representation(Strict):
         value = {"basis": AUTO} if value == AUTO else value
         if not isinstance(value, dict) or value.get("basis") not in VOLUNTEERS_BASES:
             return value
-        own = {"centre": "volunteers", "scale": "volunteers"}
+        defaults = {"centre": "volunteers", "scale": "volunteers"}
         if value["basis"] == AUTO:
-            own |= {"size": AUTO, "rescale": "standard"}
-        return own | value
+            defaults |= {"size": AUTO, "rescale": "standard"}
+        return defaults | value
 
     @property
     def width(self) -> int | None:

@@ -138,7 +138,7 @@ def score_functional(context: StageContext) -> Rows:
     rows = context.rows("ingest", "clients", ("curve", "label", "group", "part"))
     roles = roles_of_table(rows, context.params, context.number)
 
-    def known(role_rows: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
+    def read_role(role_rows: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
         curves = FDataGrid(rows["curve"][role_rows], grid_points=facts["grid"])
         return curves, rows["label"][role_rows]
 
@@ -157,6 +157,6 @@ def score_functional(context: StageContext) -> Rows:
         with warnings.catch_warnings():  # of scikit-learn, about how it is called
             warnings.simplefilter("ignore", FutureWarning)
             logistic = LogisticRegression(penalty="l2").fit(curves, labels)
-        found = np.asarray(logistic.predict(tested))
-        predictions = {"functional_logistic": found} | predictions
+        places = np.asarray(logistic.predict(tested))
+        predictions = {"functional_logistic": places} | predictions
     return study.score_places(context, truth, predictions)
