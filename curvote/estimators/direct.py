@@ -212,7 +212,7 @@ class TwoSidedClassifier(
         public = curve_values(self.public_curves, self.grid, project=True)
         refuse_other_grid(public.grid, curves.grid)
         refuse_other_channels(self.public_curves, public.channels, curves.channels)
-        return public.values
+        return np.asarray(public.values)
 
     def _centre_on_public(
         self,
@@ -229,6 +229,10 @@ class TwoSidedClassifier(
     def _build_projection(self, width: int, curves: CurveValues) -> bases.Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
         self.grid_, self.channels_ = grid, channels = curves.grid, curves.channels
+        if self.public_curves is not None and self.basis != bases.FPCA:
+            raise UserError(
+                "public_curves make the basis 'fpca' alone; leave them out."
+            )
         if self.basis is None:
             if self.derivative:
                 raise UserError("derivative is stated without a basis; state both.")

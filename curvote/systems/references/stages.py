@@ -132,8 +132,11 @@ def score_functional(context: StageContext) -> Rows:
     from skfda.ml.classification import KNeighborsClassifier, LogisticRegression
 
     facts = context.inputs["project"].metadata
-    if facts.get("features"):
-        message = "functional compares curves, and these records are rows of a table."
+    if facts.get("features") or facts.get("channels"):
+        what = "rows of a table" if facts.get("features") else "curves of several"
+        message = (
+            f"functional compares curves of one channel; these records are {what}."
+        )
         raise UserError(message, where=("protocol",))
     rows = context.rows("ingest", "clients", ("curve", "label", "group", "part"))
     roles = roles_of_table(rows, context.params, context.number)
@@ -142,9 +145,8 @@ def score_functional(context: StageContext) -> Rows:
         curves = FDataGrid(rows["curve"][role_rows], grid_points=facts["grid"])
         return curves, rows["label"][role_rows]
 
-    (curves, labels), (tested, truth) = map(
-        known, (EVERYBODY.rows(roles), roles["test"])
-    )
+    curves, labels = read_role(EVERYBODY.rows(roles))
+    tested, truth = read_role(roles["test"])
     present = np.unique(labels)
     neighbors = KNeighborsClassifier(n_neighbors=min(NEIGHBORS, len(labels)))
     fitted = [ModifiedBandDepth().fit(curves[labels == k]) for k in present]
