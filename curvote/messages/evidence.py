@@ -86,12 +86,12 @@ class Choice:
         refusals = []
         for name, size in self.candidates:
             try:
-                made = _pad(_projection(name, size, curves, grid), self)
-                errors = self.left_out_errors(made.apply(curves), places)
+                padded = _pad(_projection(name, size, curves, grid), self)
+                errors = self.left_out_errors(padded.apply(curves), places)
             except UserError as error:  # too few volunteers or points for the size
                 refusals.append(error)
             else:
-                tried.append((f"{name} {size}" if size else name, made, errors))
+                tried.append((f"{name} {size}" if size else name, padded, errors))
         if all(name == "none" for name, *_ in tried):
             raise refusals[0]
 
@@ -119,18 +119,20 @@ class Choice:
 
     def left_out_errors(self, coefficients: Array, places: Places) -> Array:
         """Return values (n,) whose mean is the error of volunteers who are left out."""
-        made = make_directions("mean", self.width, self.rescale, "auto", self.n_classes)
+        directions = make_directions(
+            "mean", self.width, self.rescale, "auto", self.n_classes
+        )
         names = ("centre", "scale")
         constants = dict(zip(names, self.constants(coefficients), strict=True))
-        u = made.units(rescale(self.rescale, coefficients, constants)[0])
+        u = directions.units(rescale(self.rescale, coefficients, constants)[0])
         codes = simplex_codes(self.n_classes)
-        own, (n, p) = codes[places], u.shape
-        total = own.T @ u
-        moments = (total - own[:, :, None] * u[:, None, :]) / (n - 1)
+        targets, (n, p) = codes[places], u.shape
+        total = targets.T @ u
+        moments = (total - targets[:, :, None] * u[:, None, :]) / (n - 1)
         hidden = p * self.noise
-        energy = float((total**2).sum()) / (n**2 * own.shape[1]) - hidden - 1 / n
+        energy = float((total**2).sum()) / (n**2 * targets.shape[1]) - hidden - 1 / n
         ridge = self.noise / max(energy, LEAST_SLOPES * hidden)
-        rules = u / (public_moment(made) + ridge)
+        rules = u / (public_moment(directions) + ridge)
         scores = np.einsum("nkp,np->nk", moments, rules)
         spread = np.sqrt(self.noise) * np.linalg.norm(rules, axis=1)
         errors = np.zeros(n)

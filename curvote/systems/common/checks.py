@@ -110,8 +110,8 @@ def _check_volunteers_basis(pipeline: PipelineSettings) -> Problems:
             " and its size for curves of several."
         )
         yield Problem(message, ("project", "basis"))
-    own = {"volunteers"} == {project.centre, project.scale}
-    centred = project.rescale in ("standard", "tanh") and own
+    left_open = project.centre == project.scale == "volunteers"
+    centred = project.rescale in ("standard", "tanh") and left_open
     if project.rescale == "min_max" or (chosen and not centred):
         message = (
             "no bound or constant can be stated of a basis that volunteers' curves"

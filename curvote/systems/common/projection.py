@@ -88,10 +88,10 @@ def _volunteers_projection(
     grid, choice = np.asarray(context.metadata["grid"]), _choice(context, encoding)
     if choice is None:
         channels = encoding.projection.channels
-        made = fpca.principal_projection(
+        components = fpca.principal_projection(
             public["curve"], encoding.d, grid, channels=channels
         )
-        return f"{made.name} {encoding.d}", made
+        return f"{components.name} {encoding.d}", components
     return choice.choose(public["curve"], public["label"], grid)
 
 
