@@ -84,8 +84,8 @@ def _draw_own(chromium: str) -> None:
         (root / "pipelines.yaml").write_text(as_yaml({"pipelines": {"demo": demo}}))
         with own_server(root, Path(folder) / "state") as server:
             server.command("curvote.cli", "deploy", "--pool", POOL, "--register")
-            server.order("demo")
-            run = server.order("demo", parameters={"force": ["train"]})
+            server.order("curvote/demo")
+            run = server.order("curvote/demo", parameters={"force": ["train"]})
             pages = f"{server.url.removesuffix('/api')}/v2"
             made = {a["key"]: a["id"] for a in server.of_run("artifacts", run)}
             with browser(chromium, 1100, 1330) as page:

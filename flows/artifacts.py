@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, cast
 from uuid import UUID
 
@@ -34,6 +33,7 @@ _MAX_ROWS = 60
 # A stage that takes so long gets a bar, which moves this often; in seconds.
 _LONG_SECONDS, _UPDATE_SECONDS = 10.0, 5.0
 _DONE = {"run": "computed", "reuse": "reused", "copy": "taken over", "blocked": "waits"}
+Rows = Sequence[Mapping[str, Any]]
 
 
 @contextmanager
@@ -52,18 +52,14 @@ def show_plan(plan: Plan) -> None:
         return
     counts = Counter((s.stage.name, s.reported_action, s.reason) for s in plan.steps)
     rows = ((n, s, _DONE[action], why) for (s, action, why), n in counts.items())
-    table = _table(("steps", "stage", "this run", "why"), rows)
-    released = _table(
-        ("stage", "who", "how many", "epsilon of each", "this run"), _releases(plan)
-    )
+    text = _table(("steps", "stage", "this run", "why"), rows)
+    names = "stage", "who", "how many", "epsilon of each", "this run"
+    if released := _table(names, _releases(plan)):
+        text += f"\n\n**Releases about people**\n\n{released}"
     with _harmless():
-        artifacts.create_markdown_artifact(
-            f"{table}\n\n**Releases about people**\n\n{released}"
-            if released
-            else table,
-            key=_key(plan.configured.name, "plan"),
-            description="What is computed, what is reused, and why.",
-        )
+        about = "What is computed, what is reused, and why."
+        key = _key(plan.configured.name, "plan")
+        artifacts.create_markdown_artifact(text, key, about)
 
 
 def _releases(plan: Plan) -> Iterator[tuple[Any, ...]]:
@@ -71,20 +67,17 @@ def _releases(plan: Plan) -> Iterator[tuple[Any, ...]]:
     for step in plan.steps:
         if step.release is None:
             continue
-        message = stages.stage_message(step.params)
         done = "drawn" if step.action == "run" else _DONE[step.reported_action]
         if step.release.by_envelope:
             done = "by envelopes, which their owners draw"
         elif step.action == "reuse":
             done = "released before: nothing is drawn, nothing is spent"
+        message = stages.stage_message(step.params)
         count = message.invited_count(plan.configured.values())
-        epsilon = f"{step.params['epsilon']:g}"
-        yield step.stage.name, message.who, count, epsilon, done
+        yield step.stage.name, message.who, count, f"{step.params['epsilon']:g}", done
 
 
-def show_results(
-    project: Project, record: RunRecord, rows: Sequence[Mapping[str, Any]] | None
-) -> None:
+def show_results(project: Project, record: RunRecord, rows: Rows | None) -> None:
     """Show the main number and the scores of a run, and where its report is.
 
     ``rows`` are its scores, None: they are read here.
@@ -93,29 +86,23 @@ def show_results(
         return
     with _harmless():
         parts = [f"run {record.id}: {record.status}", record.why]
-        page = page_folder(project, record) / PAGE
-        if record.status == "completed" and page.is_file():
-            parts.append(f"Report: `{page.resolve()}`")
-            artifacts.create_link_artifact(
-                page.resolve().as_uri(),
-                str(page.resolve()),
-                key=_key(record.pipeline, "report"),
-                description="The report, a file of the machine that ran this.",
-            )
-        if record.mlflow_run:
-            parts.append(f"MLflow: run `{record.mlflow_run}`")
         if record.status == "completed":
+            page = (page_folder(project, record) / PAGE).resolve()
+            parts.append(f"Report: `{page}`")
+            key, about = _key(record.pipeline, "report"), "On the machine that ran it."
+            artifacts.create_link_artifact(page.as_uri(), str(page), key, about)
             parts += _results(project, record, rows)
-        artifacts.create_markdown_artifact(
-            "\n\n".join(filter(None, parts)),
-            key=_key(record.pipeline, "summary"),
-            description="The main number, and all scores.",
+        if record.mlflow_run:
+            parts.insert(2, f"MLflow: run `{record.mlflow_run}`")
+        key, about = (
+            _key(record.pipeline, "summary"),
+            "The main number, and all scores.",
         )
+        text = "\n\n".join(filter(None, parts))
+        artifacts.create_markdown_artifact(text, key, about)
 
 
-def _results(
-    project: Project, record: RunRecord, rows: Sequence[Mapping[str, Any]] | None
-) -> list[str]:
+def _results(project: Project, record: RunRecord, rows: Rows | None) -> list[str]:
     if record.config.get("mode") == "production":
         outcomes = results.production_outcomes(project, record)
         words = {cell: cells.format_outcome(v) for cell, v in outcomes.items()}
@@ -125,13 +112,9 @@ def _results(
     every = results.mean_scores(project, record) if rows is None else rows
     scores = [s for s in cells.load_scores(record, every) if not s.metric.group_kind]
     table = ((s.cell.words, s.method, s.metric.name, s.with_error) for s in scores)
+    names = ["cell", "method", "metric", "mean ± standard error (shares in %)"]
     title = cells.study_headline(record, every).title
-    return [
-        f"**{title}**" if title else "",
-        _table(
-            ("cell", "method", "metric", "mean ± standard error (shares in %)"), table
-        ),
-    ]
+    return [f"**{title}**" if title else "", _table(names, table)]
 
 
 @dataclass
@@ -147,20 +130,19 @@ class PageProgress:
         self.show(step, done, blocks)
         now, share = time.monotonic(), 100.0 * done / max(blocks, 1)
         started = self._started.setdefault(step.name, now)
-        bar = self._bars.get(step.name)
-        waited = now - (bar[1] if bar else started)
-        over = done == blocks and bar is not None
-        if not over and waited < (_UPDATE_SECONDS if bar else _LONG_SECONDS):
+        bar, moved = self._bars.get(step.name, (None, started))
+        waits = now - moved < (_UPDATE_SECONDS if bar else _LONG_SECONDS)
+        if waits and not (bar and done == blocks):
             return
         text = f"{step.name}: {done} of {blocks} blocks"
         with _harmless():
             if bar:
-                artifacts.update_progress_artifact(bar[0], share, text)
-                name = bar[0]
-            else:
-                new = artifacts.create_progress_artifact(share, None, text)
-                name = cast("UUID", new)  # outside of an event loop
-            self._bars[step.name] = name, now
+                artifacts.update_progress_artifact(bar, share, text)
+            else:  # outside of an event loop
+                bar = cast(
+                    "UUID", artifacts.create_progress_artifact(share, None, text)
+                )
+            self._bars[step.name] = bar, now
 
 
 def _key(pipeline: str, kind: str) -> str:
@@ -170,14 +152,10 @@ def _key(pipeline: str, kind: str) -> str:
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table in Markdown, "" without rows; of a long one the beginning."""
-    listed = iter(rows)
-    body = [*islice(listed, _MAX_ROWS)]
-    if not body:
-        return ""
-    further = sum(1 for _ in listed)
-    every = [names, ["---"] * len(names), *body]
-    text = "\n".join(f"| {' | '.join(map(_escape, row))} |" for row in every)
-    return f"{text}\n\nand {further} more" if further else text
+    body = [*rows]
+    listed = [names, ["---"] * len(names), *body[:_MAX_ROWS]] if body else []
+    cuts = [["", f"and {len(body) - _MAX_ROWS} more"]] if len(body) > _MAX_ROWS else []
+    return "\n".join(f"| {' | '.join(map(_escape, row))} |" for row in listed + cuts)
 
 
 def _escape(value: Any) -> str:

@@ -129,16 +129,8 @@ def chain(
     """
     place = find_project(Path(project) if project else None)
     environment.prepare_environment(place.root)
-    request = RunRequest(
-        overrides=overrides,
-        replicates=replicates,
-        seed=seed,
-        only=only,
-        start=start,
-        force=force,
-        engine=engine,
-        workers=workers,
-    )
+    options = overrides, replicates, seed, only, start, force
+    request = RunRequest(*options, engine=engine, workers=workers)
     try:
         file_of(place, pipeline)  # a notice carries no name that anybody made up
         with failures_noticed(place, pipeline), environment.workers_ended():

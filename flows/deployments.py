@@ -23,12 +23,10 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import normalise_address
 from curvote.pipeline.config.yaml_document import as_one_line
 
-FILE = "prefect.yaml"
 # By its module: a worker needs curvote installed, and no copy of its code.
 ENTRYPOINT = "curvote.flows.chain.chain"
 _TAG = "curvote-deploy"
 _LIMIT = 200  # more are not returned at once
-Deployment = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,9 @@ class Deployments:
     @property
     def path(self) -> Path:
         """The path of prefect.yaml, beside pipelines.yaml."""
-        return self.project.root / FILE
+        return self.project.root / "prefect.yaml"
 
-    def wanted(self) -> dict[str, Deployment]:
+    def wanted(self) -> dict[str, dict[str, Any]]:
         """Return the deployments by name, as prefect.yaml states them.
 
         UserError: no pipeline has a schedule.
@@ -71,20 +69,13 @@ class Deployments:
             for name, settings in schedules.items()
         }
 
-    def unallowed(self, url: str | None = None) -> list[str]:
-        """Return the scheduled production pipelines that a server may not start.
-
-        ``url`` is its address; None: any server will do that the project names.
-        """
+    def refused(self, url: str | None = None) -> list[str]:
+        """Return the scheduled pipelines that this server, or any, may not start."""
         file = PipelinesFile(self.project)
         api = file.runtime().prefect.api
-        if api and (url is None or url == api):
-            return []
-        return [
-            name
-            for name in file.schedules()
-            if file.configure_pipeline(name).pipeline.production
-        ]
+        configured = map(file.configure_pipeline, file.schedules())
+        allowed = api and (url is None or url == api)
+        return [c.name for c in configured if c.pipeline.production and not allowed]
 
     def merge(self) -> tuple[str, list[str]]:
         """Return the text of prefect.yaml as it should be, and what differs today.
@@ -113,16 +104,18 @@ class Deployments:
                 changes.append(f"{name} is missing")
                 continue
             entry = ours[name]
-            at = entry.get("parameters", {}).get("project")
-            if at and not self.folder:  # where workers find it, on another machine
-                deployment["parameters"]["project"] = at
+            if not self.folder:  # where workers find it, on another machine perhaps
+                deployment["parameters"] |= dict(entry.get("parameters", {}))
+                deployment["parameters"]["pipeline"] = name
             if self.pool:
                 deployment["work_pool"] = entry["work_pool"] | {"name": self.pool}
             for key, value in deployment.items():
-                if entry.get(key) != value:
-                    before = json.loads(json.dumps(entry.get(key)))  # no YAML's types
-                    before, now = as_one_line(before), as_one_line(value)
-                    changes.append(f"{name}: {key} is {before}, and should be {now}")
+                before = json.loads(json.dumps(entry.get(key)))  # without YAML's types
+                if before != value:
+                    texts = as_one_line(before), as_one_line(value)
+                    changes.append(
+                        "{}: {} is {}, and should be {}".format(name, key, *texts)
+                    )
                     entry[key] = value
         for name in ours.keys() - wanted.keys():
             changes.append(f"{name} has no schedule in pipelines.yaml")
@@ -136,8 +129,7 @@ class Deployments:
     def register(self) -> str:
         """Register the deployments on Prefect's server; return its address.
 
-        It is that of PREFECT_API_URL. Those of this project that no pipeline asks for
-        any more are deleted there.
+        Those of this project that no pipeline asks for any more are deleted there.
         UserError: there is no such pool, or no server answers.
         """
         from httpx import RequestError
@@ -146,20 +138,18 @@ class Deployments:
         from prefect.client.schemas.sorting import DeploymentSort
         from prefect.deployments.schedules import create_deployment_schedule_create
         from prefect.exceptions import ObjectNotFound
-        from prefect.utilities.callables import parameter_schema
 
         from curvote.flows.chain import chain
 
         wanted, file = self.wanted(), PipelinesFile(self.project)
-        form = parameter_schema(chain.fn).model_dump_for_openapi()
+        form = chain.parameters.model_dump_for_openapi()
         form["properties"]["pipeline"]["enum"] = file.names()
         ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
         with get_client(sync_client=True) as client:
             url = normalise_address(str(client.api_url))
             try:
                 client.read_work_pool(str(self.pool))
-                # The synchronous client sends its own defaults as null, which some
-                # servers refuse.
+                # Its own defaults the client sends as null, which some servers refuse.
                 present = client.read_deployments(
                     deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_LIMIT
                 )
@@ -169,19 +159,17 @@ class Deployments:
                     f" {self.pool} --type process` makes one."
                 ) from None
             except RequestError:
-                raise UserError(
-                    f"no Prefect server answers at {url}; name yours in PREFECT_API_URL"
-                    " or a profile of Prefect."
-                ) from None
+                text = (
+                    f"no Prefect server answers at {url}; PREFECT_API_URL names yours."
+                )
+                raise UserError(text) from None
             flow = client.create_flow_from_name(chain.name)
-            for (name, deployment), settings in zip(
-                wanted.items(), file.schedules().values(), strict=True
-            ):
+            for name, settings in file.schedules().items():
                 client.create_deployment(
                     flow,
                     name,
                     entrypoint=ENTRYPOINT,
-                    parameters=deployment["parameters"],
+                    parameters=wanted[name]["parameters"],
                     schedules=[create_deployment_schedule_create(to_prefect(settings))],
                     description=chain.description,
                     work_pool_name=self.pool,
@@ -190,7 +178,7 @@ class Deployments:
                     parameter_openapi_schema=form,
                     enforce_parameter_schema=True,
                 )
-            folders = {d["parameters"]["project"] for d in wanted.values()}
+            folders = [d["parameters"]["project"] for d in wanted.values()]
             for old in present:
                 there = old.parameters.get("project") in folders
                 if there and old.name not in wanted:

@@ -1,93 +1,69 @@
 """A Prefect server of somebody's own with a process worker, and orders to it."""
 
-import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
-from curvote.flows.server.launch import listen
+from curvote.flows.server.launch import api_status, listen
+from curvote.pipeline.config.project import Project
 from tests.processes import until
+from tests.served import LONG_ENOUGH, Served
 
 POOL = "machines"
-LONG_ENOUGH = 240.0
 _OVER = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
 @dataclass(frozen=True)
-class OwnServer:
-    """A plain `prefect server start` with a worker; commands run in ``root``."""
+class OwnServer(Served):
+    """A plain `prefect server start` with a worker; commands run in the project."""
 
-    root: Path
-    url: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, *words: str, check: bool = True) -> str:
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def command(self, *words: str) -> str:
         """Return what a command of this environment prints, errors too."""
-        done = subprocess.run(
-            [sys.executable, "-m", *words],
-            cwd=self.root,
-            env=self.environment,
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert not check or done.returncode == 0, done.stdout
-        return done.stdout
+        command, root = [sys.executable, "-m", *words], self.project.root
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        where = {"cwd": root, "env": self.environment, "text": True}
+        return str(subprocess.run(command, check=False, **streams, **where).stdout)
 
-    def ask(self, path: str, body: Any = None) -> Any:
-        """Return the API's answer; without a body it is read from there."""
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(
-            f"{self.url}{path}", data, {"Content-Type": "application/json"}
-        )
-        for left in range(30, -1, -1):
-            try:
-                with urlopen(request, timeout=60) as answer:
-                    return json.loads(answer.read() or "null")
-            except HTTPError as error:
-                if error.code != 503 or not left:  # its database is busy
-                    raise
-                time.sleep(1)
-        return None
-
-    def order(self, deployment: str, **order: Any) -> dict[str, Any]:
+    def order(self, name: str, **order: Any) -> dict[str, Any]:
         """Order a run of a deployment, as Prefect's form does; return it when over."""
-        found = self.ask(f"/deployments/name/curvote/{deployment}")
-        run = self.ask(f"/deployments/{found['id']}/create_flow_run", order)
-        return self.wait(run["id"])
+        _, _, found = self.ask("GET", f"/deployments/name/{name}")
+        place = f"/deployments/{found['id']}/create_flow_run"
+        status, _, run = self.ask("POST", place, order)
+        return self.wait(run["id"]) if status < 400 else {"refused": run}
 
     def retry(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """Retry a run as the button of its page does; return it when over."""
-        state = {"type": "SCHEDULED", "name": "AwaitingRetry"}
-        self.ask(f"/flow_runs/{run['id']}/set_state", {"state": state, "force": True})
+        state = {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True}
+        self.ask("POST", f"/flow_runs/{run['id']}/set_state", state)
         return self.wait(run["id"])
 
     def wait(self, run: str) -> dict[str, Any]:
         """Return a flow run once it is over."""
-        end = time.monotonic() + LONG_ENOUGH
-        while time.monotonic() < end:
-            found: dict[str, Any] = self.ask(f"/flow_runs/{run}")
-            if found["state"]["type"] in _OVER:
-                return found
-            time.sleep(1)
-        raise TimeoutError(f"{run} is not over")
+        seen: list[dict[str, Any]] = []
+
+        def is_over() -> bool:
+            seen.append(self.ask("GET", f"/flow_runs/{run}")[2])
+            return seen[-1]["state"]["type"] in _OVER
+
+        assert until(is_over, LONG_ENOUGH), self.log.read_text()
+        return seen[-1]
 
     def of_run(self, kind: str, run: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the task_runs, artifacts or logs of a flow run."""
-        if kind == "logs":
-            wanted = {"logs": {"flow_run_id": {"any_": [run["id"]]}}}
-        else:
-            wanted = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-        return list(self.ask(f"/{kind}/filter", wanted))
+        ids = {"any_": [run["id"]]}
+        wanted = {"logs": {"flow_run_id": ids}, "flow_runs": {"id": ids}}
+        return list(self.ask("POST", f"/{kind}/filter", wanted)[2])
 
 
 @contextmanager
@@ -95,39 +71,36 @@ def own_server(root: Path, state: Path) -> Iterator[OwnServer]:
     """Start a server and a worker with nothing but Prefect's own commands."""
     with listen(0) as door:
         port = door.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
     ours = ("PREFECT_", "CURVOTE_STATE", "MLFLOW_")
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-    environment = inherited | {
-        "PREFECT_HOME": str(state),
-        "PREFECT_API_URL": url,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_CLI_COLORS": "false",
-        "DO_NOT_TRACK": "1",
-        "NO_PROXY": "127.0.0.1",
-    }
-    server = OwnServer(root, url, environment)
-    state.mkdir(parents=True, exist_ok=True)
+    variables = {"HOME": str(state), "SERVER_ANALYTICS_ENABLED": "false"}
+    variables |= {"API_URL": f"http://127.0.0.1:{port}/api", "CLI_COLORS": "false"}
+    prefect = {f"PREFECT_{name}": value for name, value in variables.items()}
+    more = {"DO_NOT_TRACK": "1", "NO_PROXY": "127.0.0.1"}
+    environment = inherited | prefect | more
+    state.mkdir(parents=True)
+    server = OwnServer(Project(root), port, state / "log", environment)
     with ExitStack() as stack:
-        log = stack.enter_context((state / "log").open("w"))
+        log = stack.enter_context(server.log.open("w"))
 
         def start(*words: str) -> None:
-            command = [sys.executable, "-m", "prefect", *words]
+            command, streams = [sys.executable, "-m", "prefect", *words], (log, log)
             started = subprocess.Popen(
-                command, cwd=state, env=environment, stdout=log, stderr=log
+                command, -1, None, None, *streams, cwd=state, env=environment
             )
-            stack.callback(started.wait)
-            stack.callback(started.terminate)
+            stack.callback(_end, started)
 
         start("server", "start", "--port", str(port))
-        assert until(lambda: _answers(server), LONG_ENOUGH), (state / "log").read_text()
+        assert until(lambda: api_status(server.url) == 200, LONG_ENOUGH)
         server.command("prefect", "work-pool", "create", POOL, "--type", "process")
         start("worker", "start", "--pool", POOL)
         yield server
 
 
-def _answers(server: OwnServer) -> bool:
-    try:
-        return bool(server.ask("/health"))
-    except OSError:
-        return False
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process as its owner would; a worker may not listen to that."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(15)
+    process.kill()
+    process.wait()

@@ -237,8 +237,9 @@ def main() -> None:
 
     os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        is_own = is_own_server(Path(order.project) / "data" / "state", api_url())
-        if is_own:  # the runs of a shared server live elsewhere
+        state = Path(order.project) / "data" / "state"
+        sweeps = is_own_server(state, api_url())  # others' runs live elsewhere
+        if sweeps:
             flow_runs.close_dead_flow_runs()
         runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
         module, _, name = order.flow.partition(":")
@@ -257,7 +258,7 @@ def main() -> None:
                 _report(order, missed={"pipeline": name, "made_up": latest} | missed)
         _report(order, registered=sorted(ids))
         asyncio.run(_RunnerWork(order, runner, [*ids.values()], orders).run())
-        if is_own:
+        if sweeps:
             flow_runs.close_dead_flow_runs()
 
 

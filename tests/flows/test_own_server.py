@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from curvote.flows.environment import SERVED_VARIABLE
-from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.store import records
 from tests import plain, production
@@ -31,20 +30,23 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
     project = plain.write(folder / "project", **PIPELINES)
     (project.root / "flows").symlink_to(ROOT / "flows")
     with own_server(project.root, folder / "state") as server:
-        words = ("deploy", "flows/chain.py:chain", "-n", "X", "--pool", POOL)
-        assert "successfully created" in server.command("prefect", *words, check=False)
-        words = ("deploy", "--pool", POOL, "--register")
-        assert "registered: curvote/tiny" in server.command("curvote.cli", *words)
+        for flow in (
+            "flows/chain.py:chain",
+            "flows/serving/scheduled_run.py:scheduled",
+        ):
+            said = server.command("prefect", "deploy", flow, "-n", "X", "--pool", POOL)
+            assert "successfully created" in said
+        said = server.command("curvote.cli", "deploy", "--pool", POOL, "--register")
+        assert "registered at" in said
         yield server
 
 
 def stages(server: OwnServer, run: dict[str, Any]) -> dict[str, set[str]]:
-    """Return the states of a run's tasks by the stages that their tags name."""
+    """Return the states of a run's tasks, those of its latest try, by stage."""
     found: dict[str, set[str]] = {}
     for task in server.of_run("task_runs", run):
         if task["flow_run_run_count"] == run["run_count"]:
-            stage = task["name"].split()[0]
-            found.setdefault(stage, set()).add(task["state_name"])
+            found.setdefault(task["name"].split()[0], set()).add(task["state_name"])
     return found
 
 
@@ -52,38 +54,35 @@ def test_a_run_with_no_parameter_is_in_mlflow_and_tells_on_its_page(
     own: OwnServer,
 ) -> None:
     """No warning stands in its log; artifacts say what was done and what came out."""
-    run = own.order("tiny")
+    run = own.order("curvote/tiny")
     assert run["state"]["type"] == "COMPLETED", run["state"]
-    (record,) = records.load_records(Project(own.root), "tiny")
-    assert record.mlflow_run
+    (record,) = records.load_records(own.project, "tiny")
     told = {a["key"]: a["data"] for a in own.of_run("artifacts", run) if a["key"]}
     assert {*told} == {"tiny-plan", "tiny-report", "tiny-summary"}
     assert "| train | computed | never run |" in told["tiny-plan"]
-    assert record.mlflow_run in told["tiny-summary"]
+    assert f"MLflow: run `{record.mlflow_run}`" in told["tiny-summary"]
     assert not [e for e in own.of_run("logs", run) if e["level"] >= WARNING]
-    tags = {frozenset(task["tags"]) for task in own.of_run("task_runs", run)}
+    tags = [set(task["tags"]) for task in own.of_run("task_runs", run)]
     cell = {"protocol=mrma", "epsilon=4", "learner=centroid"}
     assert {"stage=train", "side=server", *cell} in tags
 
 
 def test_a_stage_is_rerun_from_the_form(own: OwnServer) -> None:
     """`only: [train]` as the form sends it; a stage that does not exist is refused."""
-    parameters = {"pipeline": "tiny", "overrides": [], "only": ["train"], "seed": None}
-    run = own.order("X", parameters=parameters)
+    form = {"pipeline": "tiny", "overrides": [], "only": ["train"], "seed": None}
+    run = own.order("curvote/X", parameters=form)
     assert stages(own, run) == {"train": {"Completed"}, "mlflow": {"Completed"}}
-    with pytest.raises(OSError, match="409"):
-        own.order("X", parameters=parameters | {"only": ["trian"]})
+    assert own.order("curvote/X", parameters=form | {"only": ["trian"]})["refused"]
 
 
 def test_a_failed_run_goes_on_by_retry(own: OwnServer) -> None:
     """Its page says in a sentence why it failed; Retry reuses what was done."""
-    place = Project(own.root).artifacts / "evaluate"
+    place = own.project.artifacts / "evaluate"
     place.rename(place.with_name("aside"))
     place.write_text("no folder")
-    run = own.order("X", parameters={"pipeline": "tiny", "overrides": ["seed=8"]})
+    run = own.order("curvote/tiny", parameters={"overrides": ["seed=8"]})
     assert "nothing was stored" in run["state"]["message"]
     place.unlink()
-    place.with_name("aside").rename(place)
     again = own.retry(run)
     done = stages(own, again)
     assert again["state"]["type"] == "COMPLETED"
@@ -94,30 +93,25 @@ def test_production_is_refused_until_the_project_names_the_server(
     own: OwnServer,
 ) -> None:
     """Nothing is drawn or reserved, whatever an order says; then it is drawn once."""
-    project = Project(own.root)
-    variables = {"env": {SERVED_VARIABLE: str(own.root), "CURVOTE_STATE": "/tmp"}}
-    orders: list[dict[str, Any]] = [
-        {},
-        {"job_variables": variables},
-        {"parameters": {"overrides": ["mode=study"]}},
-        {"parameters": {"pipeline": "tiny", "overrides": ["mode=production"]}},
+    root = str(own.project.root)
+    given = {"pipeline": "real", "project": root}
+    variables = {"env": {SERVED_VARIABLE: root, "CURVOTE_STATE": f"{root}/data/state"}}
+    orders: list[tuple[str, dict[str, Any]]] = [
+        ("curvote/real", {"job_variables": variables}),
+        ("scheduled/X", {"parameters": given, "job_variables": variables}),
+        ("curvote/real", {"parameters": {"overrides": ["mode=study"]}}),
+        ("curvote/tiny", {"parameters": {"overrides": ["mode=production"]}}),
     ]
-    for order in orders:
-        assert own.order("real", **order)["state"]["type"] == "FAILED"
-    words = ("deploy", "flows/serving/scheduled_run.py:scheduled", "-n", "real")
-    own.command("prefect", *words, "--pool", POOL, check=False)
-    found = own.ask("/deployments/name/scheduled/real")
-    given = {"pipeline": "real", "project": str(own.root)}
-    order = {"parameters": given, "job_variables": variables}
-    run = own.ask(f"/deployments/{found['id']}/create_flow_run", order)
-    assert "own Prefect server" in own.wait(run["id"])["state"]["message"]
-    assert not project.ledger.exists()
-    assert not records.load_records(project, "real", "completed")
+    said = [own.order(name, **order)["state"]["message"] for name, order in orders]
+    assert ["own Prefect server" in text for text in said] == [True, True, False, False]
+    assert ["override changes" in text for text in said] == [False, False, True, True]
+    assert not own.project.ledger.exists()
+    assert not records.load_records(own.project, "real", "completed")
     runtime = {"prefect": {"api": own.url.replace("http", "HTTP") + "/"}}
     text = as_yaml({"runtime": runtime, "pipelines": PIPELINES})
-    project.pipelines_file.write_text(text)
-    run = own.order("real")
+    own.project.pipelines_file.write_text(text)
+    run = own.order("curvote/real")
     assert run["state"]["type"] == "COMPLETED", run["state"]
     (told,) = (a for a in own.of_run("artifacts", run) if a["key"] == "real-plan")
     assert "| privatize | training client | 60 | 4 | drawn |" in told["data"]
-    assert production.ledger_entries(project)
+    assert production.ledger_entries(own.project)

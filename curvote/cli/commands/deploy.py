@@ -1,6 +1,5 @@
 """The command that hands a project's schedules to a Prefect server of one's own."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +7,6 @@ import typer
 from curvote.base.errors import Problem, UserError
 from curvote.cli import terminal
 from curvote.pipeline.config.project import find_project
-from curvote.pipeline.config.yaml_document import as_yaml
 
 
 def deploy(
@@ -33,40 +31,29 @@ def deploy(
 
     The server is that of PREFECT_API_URL: see docs/prefect.md.
     """
-    from curvote.flows.deployments import FILE, Deployments
+    from curvote.flows.deployments import Deployments
     from curvote.flows.lines import write_line
 
-    place = find_project(project)
-    deployments = Deployments(place, pool, folder)
+    deployments = Deployments(find_project(project), pool, folder)
     url = None
     if register and not dry_run:
         if pool is None:
             raise UserError("--register needs --pool NAME: whose workers run them?")
         url = deployments.register()
-        for name in deployments.wanted():
-            typer.echo(f"registered: curvote/{name} at {url}")
-    elif register:
-        typer.echo(as_yaml([*deployments.wanted().values()], brief=True), nl=False)
+        typer.echo(f"registered at {url}: {', '.join(deployments.wanted())}")
     else:
         text, changes = deployments.merge()
-        if dry_run:
-            typer.echo(text, nl=False)
-        elif check and changes:
-            raise UserError.several(_problems(deployments.path, changes))
-        elif changes:
+        if check and changes:
+            lines = [*changes, "`curvote deploy` writes it anew"]
+            raise UserError.several(Problem(f"prefect.yaml: {c}.") for c in lines)
+        if changes and not dry_run:
             deployments.path.write_text(text, encoding="utf-8")
-        if not dry_run:
-            done = "is what pipelines.yaml says" if not changes else "written"
-            typer.echo(f"{terminal.relative_to_here(place.root / FILE)}: {done}")
-    if names := deployments.unallowed(url):
+        done = "written" if changes else "is what pipelines.yaml says"
+        typer.echo(text if dry_run else f"prefect.yaml: {done}\n", nl=False)
+    if names := ", ".join(deployments.refused(url)):
         write_line(
-            f"{', '.join(names)}: in production. A server that is not curvote's own is"
-            " refused such runs until pipelines.yaml names its address:"
-            f" `runtime: {{prefect: {{api: {url or 'URL'}}}}}`.",
+            f"{names}: in production. A server that is not curvote's own may not start"
+            " them until pipelines.yaml names its address: `runtime: {prefect: {api:"
+            f" {url or 'URL'}}}}}`.",
             "warning",
         )
-
-
-def _problems(path: Path, changes: list[str]) -> list[Problem]:
-    last = Problem("`curvote deploy` writes it anew.")
-    return [*(Problem(f"{path.name}: {change}.") for change in changes), last]
