@@ -91,10 +91,12 @@ def data_bounds(c: ArrayLike) -> dict[str, Array]:
     return {"lower": lower, "upper": np.where(upper > lower, upper, lower + 1)}
 
 
-def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
+def volunteer_constants(c: ArrayLike, common: bool = False) -> tuple[Array, Array]:
     """Return centre and scale of public records ``c`` (n, d).
 
-    The records must be public: those of volunteers who take no part in anything else.
+    A ``common`` scale is the root mean square of all: components keep the share of the
+    variance that makes them principal. The records must be public: those of volunteers
+    who take no part in anything else.
     """
     values = _check_coefficients(c)
     if len(values) < 2:
@@ -109,6 +111,8 @@ def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
             f" {len(values)} volunteers, so its scale would be 0; take more volunteers"
             " or state centre and scale."
         )
+    if common:
+        scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
     return centre, scale
 
 

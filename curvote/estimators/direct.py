@@ -131,7 +131,10 @@ class TwoSidedClassifier(
         }
         needed = RESCALING_CONSTANTS.get(rescale, ())
         if self.basis == bases.FPCA:
-            self._centre_on_public(onto, curves, public_values)
+            scores = onto.apply(self._public_values(curves))
+            centre, scale = volunteer_constants(scores, rescale == "standard")
+            public_values["centre"] = centre + scale * public_values["centre"]
+            public_values["scale"] = scale * public_values["scale"]
         constants = {name: public_values[name] for name in needed}
         encoding = Encoding(onto, rescale, constants, self.judge, smooth)
         names = Classes(map(str, self.classes_))
@@ -213,18 +216,6 @@ class TwoSidedClassifier(
         refuse_other_grid(public.grid, curves.grid)
         refuse_other_channels(self.public_curves, public.channels, curves.channels)
         return np.asarray(public.values)
-
-    def _centre_on_public(
-        self,
-        onto: bases.Projection,
-        curves: CurveValues,
-        public_values: dict[str, Array],
-    ) -> None:
-        """State centre and scale in units of the public curves' scores."""
-        scores = onto.apply(self._public_values(curves))
-        centre, scale = volunteer_constants(scores)
-        public_values["centre"] = centre + scale * public_values["centre"]
-        public_values["scale"] = scale * public_values["scale"]
 
     def _build_projection(self, width: int, curves: CurveValues) -> bases.Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)

@@ -87,7 +87,9 @@ class Choice:
         for name, size in self.candidates:
             try:
                 padded = _pad(_projection(name, size, curves, grid), self)
-                errors = self.left_out_errors(padded.apply(curves), places)
+                common = name == basis.FPCA
+                coefficients = padded.apply(curves)
+                errors = self.left_out_errors(coefficients, places, common)
             except UserError as error:  # too few volunteers or points for the size
                 refusals.append(error)
             else:
@@ -103,7 +105,7 @@ class Choice:
 
         return min(tried, key=least_gain)[:2]
 
-    def constants(self, coefficients: Array) -> tuple[Array, Array]:
+    def constants(self, coefficients: Array, common: bool) -> tuple[Array, Array]:
         """Return centre and scale (width,) of volunteers' coefficients (n, width).
 
         Those that are left out have 0 and 1. A ``standard`` record is as long as one of
@@ -112,18 +114,22 @@ class Choice:
         used = coefficients.any(axis=0)
         centre, scale = np.zeros(self.width), np.ones(self.width)
         if used.any():
-            centre[used], scale[used] = volunteer_constants(coefficients[:, used])
+            common = common and self.rescale == "standard"
+            pair = volunteer_constants(coefficients[:, used], common)
+            centre[used], scale[used] = pair
         if self.rescale == "standard":
             scale[used] *= np.sqrt(used.mean())
         return centre, scale
 
-    def left_out_errors(self, coefficients: Array, places: Places) -> Array:
+    def left_out_errors(
+        self, coefficients: Array, places: Places, common: bool = False
+    ) -> Array:
         """Return values (n,) whose mean is the error of volunteers who are left out."""
-        directions = make_directions(
-            "mean", self.width, self.rescale, "auto", self.n_classes
-        )
+        facts = self.width, self.rescale, "auto", self.n_classes
+        directions = make_directions("mean", *facts)
         names = ("centre", "scale")
-        constants = dict(zip(names, self.constants(coefficients), strict=True))
+        pair = self.constants(coefficients, common)
+        constants = dict(zip(names, pair, strict=True))
         u = directions.units(rescale(self.rescale, coefficients, constants)[0])
         codes = simplex_codes(self.n_classes)
         targets, (n, p) = codes[places], u.shape
@@ -157,8 +163,8 @@ def _chances(t: Array) -> Array:
     mean = (t.sum() - t) / (m - 1)
     variance = np.maximum(((t**2).sum() - t**2) / (m - 1) - mean**2, 0.0)
     every = ndtr(-t.mean() / np.sqrt(1 + t.var()))
-    left = ndtr(-mean / np.sqrt(1 + variance))
-    return np.asarray((single + m * every - (m - 1) * left) / 2)
+    without = ndtr(-mean / np.sqrt(1 + variance))
+    return np.asarray((single + m * every - (m - 1) * without) / 2)
 
 
 def _projection(name: str, size: int, curves: Array, grid: Array) -> basis.Projection:
@@ -178,8 +184,8 @@ def _named_projection(
 
 def _pad(projection: basis.Projection, choice: Choice) -> basis.Projection:
     """Return a projection of all numbers, those beyond its size 0."""
-    width, found = choice.width, projection.matrix
-    matrix = np.zeros((width, found.shape[1]))
-    matrix[: len(found)] = found
+    width, rows = choice.width, projection.matrix
+    matrix = np.zeros((width, rows.shape[1]))
+    matrix[: len(rows)] = rows
     unit = np.eye(width)
     return basis.Projection(matrix, unit, projection.domain, choice.kind, width, 1)

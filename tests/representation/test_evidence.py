@@ -73,7 +73,7 @@ def test_a_record_is_as_long_whatever_is_left_out() -> None:
     curves, places = labelled(50, np.ones(40), 3.0)
     _, made = CHOICE.choose(curves, places, GRID)
     coefficients = made.apply(curves)
-    centre, scale = CHOICE.constants(coefficients)
+    centre, scale = CHOICE.constants(coefficients, False)
     z = (coefficients - centre) / scale
     assert (z**2).sum() / (len(z) - 1) == pytest.approx(12)
 

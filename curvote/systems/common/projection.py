@@ -64,8 +64,9 @@ def project(context: StageContext) -> Rows:
     Components of volunteers' curves are constants, too: the table ``basis_rows``.
     """
     encoding, tables = Encoding.from_json(context.metadata["encoding"]), {}
+    name = encoding.projection.name
     clients = context.rows("ingest", "clients")
-    if encoding.projection.name in basis.VOLUNTEERS_BASES:
+    if name in basis.VOLUNTEERS_BASES:
         roles = roles_of_table(clients, context.params, context.number)
         public = {name: clients[name][roles["public"]] for name in ("curve", "label")}
         name, projection = _volunteers_projection(public, context, encoding)
@@ -73,7 +74,7 @@ def project(context: StageContext) -> Rows:
         names = np.full(encoding.d, name, dtype=object)
         tables["basis_rows"] = {"basis": names, "value": projection.matrix}
     coefficients = encoding.projection.apply(clients["curve"])
-    constants = _complete_constants(coefficients, clients, context, encoding)
+    constants = _complete_constants(coefficients, clients, context, encoding, name)
     used_encoding = replace(encoding, constants=constants)
     return tables | {
         "encoded": _encoded_columns(clients, coefficients, used_encoding),
@@ -193,10 +194,15 @@ def _make_projection(
 
 
 def _complete_constants(
-    coefficients: Array, clients: Columns, context: StageContext, encoding: Encoding
+    coefficients: Array,
+    clients: Columns,
+    context: StageContext,
+    encoding: Encoding,
+    name: str,
 ) -> dict[str, Array]:
     """Return all constants, with those that volunteers' records decide.
 
+    Principal components, by the ``name`` of their basis, have one scale together.
     ``bounds: from_data`` takes everybody's least and largest value: not private.
     """
     constants = dict(encoding.constants)
@@ -208,7 +214,8 @@ def _complete_constants(
     roles = roles_of_table(clients, context.params, context.number)
     choice = _choice(context, encoding)
     estimate = choice.constants if choice else volunteer_constants
-    centre, scale = estimate(coefficients[roles["public"]])
+    common = name.startswith(basis.FPCA) and encoding.rescale == "standard"
+    centre, scale = estimate(coefficients[roles["public"]], common)
     estimates = {"centre": centre, "scale": scale}
     return constants | {name: estimates[name] for name in missing}
 
