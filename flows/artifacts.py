@@ -138,7 +138,7 @@ class PageProgress:
         with _harmless():
             if bar:
                 artifacts.update_progress_artifact(bar, share, text)
-            else:  # outside of an event loop
+            else:  # a UUID, as no event loop runs here
                 bar = cast(
                     "UUID", artifacts.create_progress_artifact(share, None, text)
                 )
