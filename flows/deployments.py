@@ -132,7 +132,6 @@ class Deployments:
         Those of this project that no pipeline asks for any more are deleted there.
         UserError: there is no such pool, or no server answers.
         """
-        from httpx import RequestError
         from prefect.client.orchestration import get_client
         from prefect.client.schemas.filters import DeploymentFilter
         from prefect.client.schemas.sorting import DeploymentSort
@@ -147,6 +146,9 @@ class Deployments:
         ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
         with get_client(sync_client=True) as client:
             url = normalise_address(str(client.api_url))
+            if client.api_healthcheck() is not None:
+                text = f"no Prefect server answers at {url}: is PREFECT_API_URL right?"
+                raise UserError(text)
             try:
                 client.read_work_pool(str(self.pool))
                 # Its own defaults the client sends as null, which some servers refuse.
@@ -158,11 +160,6 @@ class Deployments:
                     f"{url} has no work pool {self.pool!r}; `prefect work-pool create"
                     f" {self.pool} --type process` makes one."
                 ) from None
-            except RequestError:
-                text = (
-                    f"no Prefect server answers at {url}; PREFECT_API_URL names yours."
-                )
-                raise UserError(text) from None
             flow = client.create_flow_from_name(chain.name)
             for name, settings in file.schedules().items():
                 client.create_deployment(

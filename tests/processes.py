@@ -7,6 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,8 @@ def start_fork(
 
     def child() -> None:
         clear_cache()  # else a table of the parent's is closed later, by its number
+        tracker: Any = resource_tracker.getfd.__self__  # the parent's has its own pipe
+        tracker._fd = tracker._pid = None
         os.closerange(3, 65536)  # by the first of them the parent learns of the start
         warnings.simplefilter("ignore")
         os.environ.clear()

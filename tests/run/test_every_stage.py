@@ -28,6 +28,7 @@ UNCOUNTED = {
     "curvote.chain.stage": "calls the stage here, as the store does in a run",
 }
 CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
+FUNCTIONAL = plain.of("functional") | {"clients": {"train": 60, "test": 40}}
 DRIFT = plain.of("drift") | {
     "source": {"name": "uniform", "d": 2},
     "clients": {"train": 60},
@@ -54,7 +55,7 @@ NUMBERS = {
 }
 # Stages that several have are those of the last: it reads no file.
 PIPELINES = {"numbers": NUMBERS, "labels": LABELS} | CHAINS
-PIPELINES |= {"clean": CLEAN, "drift": DRIFT}
+PIPELINES |= {"clean": CLEAN, "drift": DRIFT, "functional": FUNCTIONAL}
 PIPELINES |= {"utility": quantified.FEATURES, "coefficients": quantified.COEFFICIENTS}
 Steps = dict[tuple[str, str, str], tuple[Project, Step]]
 

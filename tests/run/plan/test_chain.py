@@ -161,7 +161,9 @@ def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
     model_folder = next((ran.project.state / "mlartifacts").rglob("MLmodel")).parent
     model = mlflow.pyfunc.load_model(str(model_folder))
     curves, _ = real_generate(np.random.default_rng(0), 30, 20)
-    names = model.metadata.get_input_schema().input_names()
+    names = final_model(
+        ran.project, ran.first, next(iter(final_views(ran.project, ran.first))).cell
+    ).columns
     labels = model.predict(pd.DataFrame(curves, columns=names))
     assert set(np.asarray(labels).tolist()) <= {"-1", "+1"}
     answers = [
