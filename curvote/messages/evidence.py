@@ -11,10 +11,9 @@ The mean over volunteers is what a candidate errs; it is averaged with what it w
 were t normal in each class, Phi(-mean/sqrt(1 + variance)), since fifty records alone do
 not tell an error of 1 % from one of 3 %. The first of the candidates stays where no
 other errs less by `CAUTION` standard errors of the difference. Without any number the
-reports elect the larger class, and that is a candidate, too. First and caution are
-those of least worst loss to the best of Fourier 5, Fourier 11 and FPCA 12 on simulated
-laws and on pairs of phonemes that are not reported (benchmarks/bench_basis.py,
-docs/choosing.md).
+reports elect the larger class, and that is a candidate, too. Firsts and caution are
+those that lost least on simulated laws and on pairs of phonemes that are not reported
+(benchmarks/bench_basis.py, docs/choosing.md).
 """
 
 from __future__ import annotations
@@ -43,11 +42,13 @@ WIDTH: Final = 12
 SIZES: Final = {
     "fourier": (11, 3, 5, 7, 9),
     "bspline": (4, 5, 6, 8, 10, 12),
-    basis.FPCA: (4, 1, 2, 3, 6, 8, 12),
+    basis.FPCA: (12, 1, 2, 3, 4, 6, 8),
     "none": (0,),
 }
 # Another candidate must err less by so many standard errors of the difference.
-CAUTION: Final = 1.5
+CAUTION: Final = 1.0
+# With more noise components come first: they keep what it hides least.
+LOUD: Final = 0.008
 # Of fewer records in a class no variance is believed.
 FEWEST_NORMAL: Final = 4
 LEAST_VOLUNTEERS: Final = 10
@@ -71,7 +72,9 @@ class Choice:
     @property
     def candidates(self) -> list[tuple[str, int]]:
         """Names and sizes that are tried, the first being kept without evidence."""
-        names = SIZES if self.kind == basis.AUTO else (self.kind,)
+        names = [*SIZES] if self.kind == basis.AUTO else [self.kind]
+        if self.noise > LOUD:
+            names.sort(key=lambda name: name != basis.FPCA)
         return [(name, d) for name in names for d in SIZES[name] if d <= self.width]
 
     def choose(
