@@ -480,6 +480,12 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
             "a release states its size, so that no later rule makes another release:"
             f" write the one that the rule takes today, {open_size[0].method}."
         )
+        if open_size[0].settings.project.noise is not None:
+            message = (
+                "a release states its basis and size, such as {basis: fpca, size: 8}, so"
+                " that no later evidence makes another one of it; the page of a study"
+                " says what volunteers choose."
+            )
         yield Problem(message, ("project", "size"))
     elif source_valid and (
         open_arm := [part for part in chain.resolve_parts(pipeline) if part.reason]
