@@ -222,7 +222,8 @@ class TwoSidedClassifier(
         self.grid_, self.channels_ = grid, channels = curves.grid, curves.channels
         if self.public_curves is not None and self.basis != bases.FPCA:
             raise UserError(
-                "public_curves make the basis 'fpca' alone; leave them out."
+                f"public_curves are given, but basis is {self.basis!r}; only 'fpca' is"
+                " made of them."
             )
         if self.basis is None:
             if self.derivative:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from skfda import FDataGrid, FDataIrregular
 from skfda.representation.basis import BSplineBasis
+from sklearn.base import clone
 
 from curvote import (
     CurveClassifier,
@@ -246,3 +247,20 @@ def test_who_learns_from_columns_says_how_curves_become_some(
     assert len(judge(columns)) == 60
     with pytest.raises(UserError, match="columns of numbers"):
         judge(given)
+
+
+def test_components_of_public_curves_take_no_private_one() -> None:
+    """The model is the same whatever the others' labels; without them a way out."""
+    rng = np.random.default_rng(0)
+    public, grid = rng.standard_normal((30, 20)).cumsum(axis=1), np.linspace(0, 9, 20)
+    private = rng.standard_normal((200, 20)).cumsum(axis=1)
+    given = {"basis": "fpca", "n_basis": 3, "random_state": 0, "epsilon": 8.0}
+    curves = FDataGrid(private, grid_points=grid)
+    kind = DirectClassifier(**given, public_curves=FDataGrid(public, grid_points=grid))
+    first = kind.fit(curves, private[:, -1] > 0)
+    second = clone(kind).fit(curves * 9, private[:, 0] > 0)
+    assert first.score(curves, private[:, -1] > 0) > 0.8
+    one, two = (m.task_.encoding.projection.matrix for m in (first, second))
+    assert one.tobytes() == two.tobytes()
+    with pytest.raises(UserError, match="give curves that are public"):
+        DirectClassifier(**given).fit(curves, private[:, -1] > 0)

@@ -36,7 +36,7 @@ CURVES = {
     "centre": ["a", NAN, [1, 2], None],
     "scale": ["a", 0, [1, 2], None],
     "bounds": ENDS,
-    "public_curves": ["abc", [[1, 2]]],  # for another basis
+    "public_curves": ["abc", [[1.0, 2.0]]],
     "random_state": ["a"],
 }
 DIRECT = CURVES | {"coordinates": NAME, "arm": NAME, "intercept": [*NUMBER, "sof"]}

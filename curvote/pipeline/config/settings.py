@@ -482,7 +482,7 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
         )
         if open_size[0].settings.project.noise is not None:
             message = (
-                "a release states its basis and size, such as {basis: fpca, size: 8}, so"
+                "a release states its basis and size, such as `fpca` and 8, so"
                 " that no later evidence makes another one of it; the page of a study"
                 " says what volunteers choose."
             )
