@@ -131,10 +131,9 @@ class Projection:
         if not channels:
             return self
         (d, points), n = self.matrix.shape, len(channels)
-        matrix, gram = np.zeros((n, d, n, points)), np.zeros((n, d, n, d))
-        for k in range(n):
-            matrix[k, :, k], gram[k, :, k] = self.matrix, self.gram
-        blocks = matrix.reshape(n * d, n * points), gram.reshape(n * d, n * d)
+        matrix, gram, k = np.zeros((n, d, n, points)), np.zeros((n, d, n, d)), range(n)
+        matrix[k, :, k], gram[k, :, k] = self.matrix, self.gram
+        blocks = matrix.reshape(n * d, -1), gram.reshape(n * d, -1)
         return replace(self, matrix=blocks[0], gram=blocks[1], channels=(*channels,))
 
     def apply(self, curves: ArrayLike) -> Array:
@@ -189,12 +188,10 @@ def projection(
     impulses = FDataGrid(np.eye(len(points)), grid_points=points)
     matrix = impulses.to_basis(functions).coefficients.T
     matrix = np.asarray(matrix, dtype=np.float64)
-    gram = _gram_matrix(functions)
-    onto = Projection(matrix, gram, domain, basis, size, order, derivative)
+    onto = Projection(matrix, np.eye(size), domain, basis, size, order, derivative)
     if derivative:
-        derived = derivative_matrix(onto) @ matrix
-        onto = replace(onto, matrix=derived, gram=_products(onto))
-    return onto
+        matrix = derivative_matrix(onto) @ matrix
+    return replace(onto, matrix=matrix, gram=_products(onto))
 
 
 def coefficient_count(
@@ -384,27 +381,19 @@ BASES: dict[str, Callable[[Domain, int, int], Any]] = {
 }
 
 
-def _gram_matrix(functions: Any) -> Array:
-    return np.asarray(functions.gram_matrix(), dtype=np.float64)
-
-
-def _derivative_gram(functions: Any, order: int) -> Array:
-    from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
-
-    derivative = LinearDifferentialOperator(order)
-    return np.asarray(gram_matrix(derivative, functions), dtype=np.float64)
-
-
 def _products(basis: Projection, slopes: int = 0) -> Array:
     """Return the L2 products of the functions of ``basis``, or of their slopes'."""
+    from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
+
     # A derivative of splines is one of a lower order; a wave stays, but the constant.
     lower = basis.derivative if basis.name == "bspline" else 0
     size, order = basis.size - lower, basis.order - lower
     functions = BASES[basis.name](basis.domain, size, order)
-    begin = int(basis.derivative > lower)
+    products = functions.gram_matrix()
     if slopes:
-        return _derivative_gram(functions, slopes)[begin:, begin:]
-    return _gram_matrix(functions)[begin:, begin:]
+        products = gram_matrix(LinearDifferentialOperator(slopes), functions)
+    begin = int(basis.derivative > lower)
+    return np.asarray(products, dtype=np.float64)[begin:, begin:]
 
 
 def _smooth_coordinates(basis: Projection) -> Array:
@@ -501,17 +490,17 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     grid = np.linspace(*projection.domain, points)
     if name == "values":
         return BasisMatrices(np.eye(points), _trapezoid_gram(grid))
-    knots = np.linspace(*projection.domain, max(2, size - order + 2))
-    if fourier := name == "fourier":
+    products: tuple[Array, ...] = (np.eye(size - min(projection.derivative, 1)),)
+    if name == "fourier":
         values = fourier_functions(grid, size)
     else:
+        knots = np.linspace(*projection.domain, size - order + 2)
         values = bspline_functions(grid, knots, order)
+        products = spline_products(knots, order - projection.derivative)
     matrix = _least_squares_matrix(values)
     if projection.derivative:
         matrix = derivative_matrix(projection) @ matrix
-    if fourier:
-        return BasisMatrices(matrix, np.eye(len(matrix)))
-    return BasisMatrices(matrix, *spline_products(knots, order - projection.derivative))
+    return BasisMatrices(matrix, *products)
 
 
 def spline_products(knots: Array, order: int) -> tuple[Array, Array]:

@@ -112,7 +112,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.mark.parametrize(
     ("edited", "stages"),
     [
-        ("curves.basis:_gram_matrix", {"project"}),
+        ("curves.basis:_products", {"project"}),
         # Behind a lazy export; forgotten once: epsilon d times over.
         ("mechanisms.coordinates:per_coordinate", {"privatize"}),
         # The row `histogram` of the scores reads what a report is.
