@@ -62,22 +62,19 @@ def curve_values(
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
         )
-    names: tuple[str, ...] = ()
-    if X.dim_codomain > 1:
-        names = tuple(
-            str(name or f"channel {place}")
-            for place, name in enumerate(X.coordinate_names, 1)
-        )
+    channels = enumerate(X.coordinate_names, 1) if X.dim_codomain > 1 else ()
+    names = tuple(str(name or f"channel {place}") for place, name in channels)
     onto = model if given_grid is None else given_grid
     if irregular:
         onto = _irregular_grid(X) if onto is None else onto
         rows = X.start_indices, np.asarray(X.points)[:, 0], np.asarray(X.values)
         return _smooth_rows(*rows, onto, names)
     points, n = np.asarray(X.grid_points[0], dtype=np.float64), len(X.data_matrix)
-    steps, ends = np.diff(points), points[[0, -1]]
+    steps = np.diff(points)
     even = np.allclose(steps, np.median(steps), rtol=STEP_TOLERANCE)
-    if project and not even and (onto is None or np.allclose(ends, onto[[0, -1]])):
-        onto = np.linspace(ends[0], ends[1], len(points)) if onto is None else onto
+    if onto is None:
+        onto = np.linspace(points[0], points[-1], len(points))
+    if project and not even and np.allclose(points[[0, -1]], onto[[0, -1]]):
         rows = len(points) * np.arange(n), np.tile(points, n), np.vstack(X.data_matrix)
         return _smooth_rows(*rows, onto, names)
     if given_grid is not None and not same_grid(points, given_grid):
