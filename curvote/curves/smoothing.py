@@ -23,7 +23,7 @@ from curvote.curves.basis import (
 
 ORDER = 4
 MOST_FUNCTIONS = 32
-# On a domain of length 1, as benchmarks/smoothing.py says of simulated curves alone:
+# Lambda on a domain of length 1, as benchmarks/smoothing.py says of simulated curves:
 # at worst .02 of the coefficients' size behind straight lines, up to 40 % nearer.
 PENALTY = 0.01
 _CLIENTS, _ROWS = 512, 1 << 18  # at once
@@ -34,11 +34,6 @@ Integers = NDArray[np.int64]
 def spline_count(points: int) -> int:
     """Return the number of splines that curves on so many grid points are fitted by."""
     return min(max(ORDER, points), MOST_FUNCTIONS)
-
-
-def smoothing_parameter(grid: Array) -> float:
-    """Return lambda, the weight of the integral of the squared slope."""
-    return float(PENALTY * (grid[-1] - grid[0]))
 
 
 def smooth(grid: Array, starts: Integers, times: Array, values: Array) -> Array:
@@ -52,8 +47,8 @@ def smooth(grid: Array, starts: Integers, times: Array, values: Array) -> Array:
     channels = []
     for column in values.T:
         there = ~np.isnan(column)
-        own_starts = np.append(0, np.cumsum(there))[starts]
-        channels.append(_smooth_channel(grid, own_starts, times[there], column[there]))
+        begins = np.append(0, np.cumsum(there))[starts]
+        channels.append(_smooth_channel(grid, begins, times[there], column[there]))
     return np.hstack(channels)
 
 
@@ -63,7 +58,7 @@ def _smooth_channel(
     n, points, k = len(starts) - 1, len(grid), spline_count(len(grid))
     knots = np.linspace(grid[0], grid[-1], k - ORDER + 2)
     on_grid = bspline_functions(grid, knots, ORDER)
-    penalty = smoothing_parameter(grid) * spline_products(knots, ORDER)[1]
+    penalty = PENALTY * (grid[-1] - grid[0]) * spline_products(knots, ORDER)[1]
     curves = np.full((n, points), np.nan)
     used = (times >= grid[0]) & (times <= grid[-1])
     owners, begin = np.repeat(np.arange(n), np.diff(starts)), 0
@@ -75,27 +70,23 @@ def _smooth_channel(
         squares, moments = np.zeros(count * k * k), np.zeros(count * k)
         for row in range(starts[begin], starts[end], _ROWS):
             part = slice(row, min(row + _ROWS, starts[end]))
-            inside = used[part]
-            t, y = times[part][inside], values[part][inside]
-            local, phi = local_bsplines(t, knots, ORDER)
-            rows = (owners[part][inside] - begin) * k + local
-            moments += np.bincount(rows.ravel(), (phi * y).ravel(), count * k)
+            inside = part.start + np.flatnonzero(used[part])
+            local, phi = local_bsplines(times[inside], knots, ORDER)
+            rows, weighted = (owners[inside] - begin) * k + local, phi * values[inside]
+            moments += np.bincount(rows.ravel(), weighted.ravel(), count * k)
             places = (rows[:, None] * k + local[None]).ravel()
             products = (phi[:, None] * phi[None]).ravel()
             squares += np.bincount(places, products, count * k * k)
-        matrices, sums = (
-            squares.reshape(count, k, k),
-            moments.reshape(count, k, 1),
-        )
+        matrices, sums = squares.reshape(count, k, k), moments.reshape(count, k, 1)
         fit = matrices.any(axis=(1, 2))
         solutions = np.linalg.solve(matrices[fit] + penalty, sums[fit])
         # One product for each: the same bits in whatever company.
         curves[begin:end][fit] = (solutions.mT @ on_grid)[:, 0]
         begin = end
     complete = np.flatnonzero(np.diff(starts) == points)
-    measured = np.asarray(starts)[complete, None] + np.arange(points)
-    on_grid_points = (times[measured] == grid).all(axis=1)
-    curves[complete[on_grid_points]] = values[measured[on_grid_points]]
+    measured = starts[complete, None] + np.arange(points)
+    kept = (times[measured] == grid).all(axis=1)
+    curves[complete[kept]] = values[measured[kept]]
     return curves
 
 
@@ -105,13 +96,9 @@ def smooth_missing(grid: Array, values: Array) -> Array:
     Of each of C channels, one behind the other, T values belong to the grid. A channel
     without any stays missing.
     """
-    channels, points = np.array(values).reshape(-1, len(grid)), len(grid)
+    channels = np.array(values).reshape(-1, len(grid))
     lacking = np.flatnonzero(np.isnan(channels).any(axis=1))
-    if len(lacking):
-        starts, times = (
-            points * np.arange(len(lacking) + 1),
-            np.tile(grid, len(lacking)),
-        )
-        measured = channels[lacking].reshape(-1, 1)
-        channels[lacking] = smooth(grid, starts, times, measured)
+    if n := len(lacking):
+        starts, measured = len(grid) * np.arange(n + 1), channels[lacking].ravel()
+        channels[lacking] = smooth(grid, starts, np.tile(grid, n), measured[:, None])
     return channels.reshape(values.shape)

@@ -24,7 +24,7 @@ def test_curves_are_those_of_basis_smoother(domain, points, measured):
     found = smoothing.smooth(grid, starts, times.ravel(), values.reshape(-1, 1))
     smoother = BasisSmoother(
         BSplineBasis(domain_range=domain, n_basis=smoothing.spline_count(points)),
-        smoothing_parameter=smoothing.smoothing_parameter(grid),
+        smoothing_parameter=smoothing.PENALTY * (grid[-1] - grid[0]),
         regularization=L2Regularization(LinearDifferentialOperator(1)),
         return_basis=True,
     )
