@@ -112,9 +112,9 @@ class TwoSidedClassifier(
         X, y = validate_data(self, curves.values, y, ensure_min_samples=2, **options)
         self.classes_, codes = estimators.encode_labels(y)
         estimators.check_class_count(self.classes_, many=self.many)
-        width = X.shape[1]
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        onto = self._build_projection(width, curves)
+        public = self._public_values(curves)
+        onto = self._build_projection(X.shape[1], curves, public)
         smooth = projects and (curves.smoothed or bool(np.isnan(X).any()))
         X = fill_missing(X, onto)
         lower, upper = estimators.feature_bounds(self.bounds, len(onto.matrix))
@@ -123,19 +123,15 @@ class TwoSidedClassifier(
                 f"bounds is {validate.format_value(self.bounds)}; each lower end must"
                 " be below its upper one."
             )
-        public_values = {
-            "centre": validate.finite(centre=self.centre),
-            "scale": validate.finite(scale=self.scale),
-            "lower": lower,
-            "upper": upper,
-        }
+        centre = validate.finite(centre=self.centre)
+        scale = validate.finite(scale=self.scale)
+        if public is not None:
+            scores, common = onto.apply(public), rescale == "standard"
+            mean, unit = volunteer_constants(scores, common)
+            centre, scale = mean + unit * centre, unit * scale
+        stated = {"centre": centre, "scale": scale, "lower": lower, "upper": upper}
         needed = RESCALING_CONSTANTS.get(rescale, ())
-        if self.basis == bases.FPCA:
-            scores = onto.apply(self._public_values(curves))
-            centre, scale = volunteer_constants(scores, rescale == "standard")
-            public_values["centre"] = centre + scale * public_values["centre"]
-            public_values["scale"] = scale * public_values["scale"]
-        constants = {name: public_values[name] for name in needed}
+        constants = {name: stated[name] for name in needed}
         encoding = Encoding(onto, rescale, constants, self.judge, smooth)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
@@ -206,38 +202,43 @@ class TwoSidedClassifier(
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
 
-    def _public_values(self, curves: CurveValues) -> Array:
+    def _public_values(self, curves: CurveValues) -> Array | None:
+        """Return the public curves (m, T) that make the basis, if any do."""
+        if self.basis != bases.FPCA:
+            if self.public_curves is not None:
+                raise UserError(
+                    f"public_curves are given, but basis is {self.basis!r}; only 'fpca'"
+                    " is made of them."
+                )
+            return None
         if self.public_curves is None:
             raise UserError(
                 "basis is 'fpca', and nobody's private curve may make it: give curves"
                 " that are public, public_curves=, such as volunteers'."
             )
-        public = curve_values(self.public_curves, self.grid, project=True)
+        public = curve_values(self.public_curves, self.grid, curves.grid, project=True)
         refuse_other_grid(public.grid, curves.grid)
         refuse_other_channels(self.public_curves, public.channels, curves.channels)
         return np.asarray(public.values)
 
-    def _build_projection(self, width: int, curves: CurveValues) -> bases.Projection:
+    def _build_projection(
+        self, width: int, curves: CurveValues, public: Array | None
+    ) -> bases.Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
         self.grid_, self.channels_ = grid, channels = curves.grid, curves.channels
-        if self.public_curves is not None and self.basis != bases.FPCA:
-            raise UserError(
-                f"public_curves are given, but basis is {self.basis!r}; only 'fpca' is"
-                " made of them."
-            )
         if self.basis is None:
             if self.derivative:
                 raise UserError("derivative is stated without a basis; state both.")
             return bases.identity(width)
         if grid is None:
             self.grid_ = grid = np.linspace(0, 1, width)
-        if self.basis == bases.FPCA:
-            public = self._public_values(curves)
-            return fpca.principal_projection(
-                public, self.n_basis, grid, "n_basis", channels=channels
-            )
-        size = self.basis, self.n_basis, grid, self.order
-        plain = bases.projection(*size, "n_basis", derivative=self.derivative)
+        size = self.n_basis, grid
+        if public is not None:
+            named = (*size, "n_basis")
+            return fpca.principal_projection(public, *named, channels=channels)
+        plain = bases.projection(
+            self.basis, *size, self.order, "n_basis", derivative=self.derivative
+        )
         if coordinates == "orthonormal":
             plain = bases.orthonormal(plain)
         return plain.stacked(channels)
@@ -419,20 +420,11 @@ class MRMAClassifier(TwoSidedClassifier):
 
     Parameters
     ----------
-    basis : "bspline", "fourier", "fpca" or None, default=None
-        None takes the columns of X as d features; otherwise X holds curves, an array,
-        FDataGrid or FDataIrregular. Those on no equidistant grid, or with missing
-        points (NaN), are smoothed onto one (`curvote.curves.smoothing`). ``fpca`` are
-        the principal components of ``public_curves``.
-    n_basis : int, default=5
-        Number of basis functions for each coordinate; of Fourier functions it is odd.
-    order : int, default=4
-        Order of B-splines (4 = cubic).
-    derivative : 0, 1 or 2, default=0
-        Whether the curve that was projected counts, or which derivative of it.
-    grid : array (T,) or None, default=None
-        The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
-        own, and an FDataIrregular at least a stated domain.
+    basis, n_basis, order, derivative : str or None and int, default=None, 5, 4, 0
+        The basis of curves, as of `DirectClassifier`.
+    grid, public_curves : arrays, FDataGrid or None, default=None
+        The grid points of curves in an array and the curves that are public, as of
+        `DirectClassifier`.
     epsilon : float, default=1
         Budget of each row's one release, finite. Of a report each number and the label
         get a part, 2^-20 or more.
@@ -443,9 +435,6 @@ class MRMAClassifier(TwoSidedClassifier):
         Public constants of ``tanh``, never taken from X.
     bounds : (lower, upper) of floats or arrays (d,), default=(-1, 1)
         Public bounds of ``min_max``; values beyond count as lying on them.
-    public_curves : array (m, T), FDataGrid or None, default=None
-        Curves that are public, such as volunteers', of whom nobody stands in X; they
-        make the components of ``fpca``, more of them than ``n_basis``.
     judge : "rescaled", "coefficients" or "inner_products", default="rescaled"
         What classifiers are applied to: the numbers as reported, the raw coefficients,
         or the inner products of the curve and the basis.
