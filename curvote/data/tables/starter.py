@@ -85,9 +85,8 @@ def read_layout(path: Path) -> FileLayout:
 
     texts = [c for c in columns.values() if cells.is_text(c)]
     texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
-    absent = tuple(
-        sorted(t for t in texts_found - {*cells.MARKS} if t.lower() in _ABSENT)
-    )
+    unknown = texts_found - {*cells.MARKS}
+    absent = tuple(sorted(text for text in unknown if text.lower() in _ABSENT))
     there = {name: _present_cells(column, absent) for name, column in columns.items()}
     if form.separator != "," and any(map(_has_decimal_commas, there.values())):
         form = form.model_copy(update={"decimal": ","})
@@ -290,8 +289,8 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     four: dict[str, Any] = {}
     remaining = [name for name in layout.names if name not in axes]
     for key, words in _LONG_COLUMNS.items():
-        four[key] = _guess_column(remaining, words) or TO_STATE
-        four |= {"value": axes} if axes and key == "value" else {}
+        guess = _guess_column(remaining, words) or TO_STATE
+        four[key] = axes if axes and key == "value" else guess
         remaining = [name for name in remaining if name != four[key]]
     open_ = [key for key, column in four.items() if column == TO_STATE]
     if len(open_) == len(remaining):
@@ -376,11 +375,10 @@ def quote_yaml(text: str | list[str]) -> str:
 def _guess_axes(names: list[str]) -> list[str]:
     """Return the columns of three axes, such as acc_x, acc_y and acc_z."""
     by_name = {name.lower(): name for name in names}
-    for name in (name for name in by_name if name.endswith("x")):
-        axes = [name[:-1] + axis for axis in "xyz"]
-        if {*axes} <= {*by_name}:
-            return [by_name[axis] for axis in axes]
-    return []
+    stems = [name[:-1] for name in by_name if name.endswith("x")]
+    threes = [[stem + axis for axis in "xyz"] for stem in stems]
+    axes = next((three for three in threes if {*three} <= {*by_name}), [])
+    return [by_name[axis] for axis in axes]
 
 
 def _guess_column(names: list[str], candidates: tuple[str, ...]) -> str | None:
