@@ -209,10 +209,9 @@ class LongReader:
         number = partial(cells.parse_numbers, decimal=its.decimal)
         clock = partial(cells.wall_clock, form=its.dates) if self.dates else number
         wanted = "a date-time" if self.dates else "a finite number"
-        missing = its.irregular == "smooth"
         numbers = self._check_finite(its.time, times, clock, wanted)
         measured = [
-            self._check_finite(name, column, number, "a finite number", missing)
+            self._check_finite(name, column, number, "a finite number")
             for name, column in zip(its.values, values, strict=True)
         ]
         codes = cells.encode_labels(labels, self.label_codes, self.most)
@@ -220,9 +219,9 @@ class LongReader:
         table = np.column_stack(measured)
         return LongRows(n + 1, *self._find_runs(ids), numbers, table, codes)
 
-    def _check_finite(
-        self, name: str, column: Any, read: Any, wanted: str, missing: bool = False
-    ) -> Floats:
+    def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
+        its = self.names
+        missing = its.irregular == "smooth" and name in its.values
         if missing:
             column = cells.null_marks(column)
         with convert_column(self.path, name, column):
@@ -405,8 +404,8 @@ class LongScan:
     def notes(self) -> list[str]:
         """Return the sentences about left-out clients for a report."""
         tally, gaps = self.tally, self.parameters.gaps
-        ways = {"smooth": "each smoothed", "interpolate": "joined by straight lines"}
-        how = ways[self.parameters.irregular]
+        smooths = self.parameters.irregular == "smooth"
+        how = "each smoothed" if smooths else "joined by straight lines"
         left_out = tally["gap"] + tally["ends"]
         return [
             (
@@ -467,17 +466,16 @@ class LongScan:
         start, stop = self.parameters.grid.start, self.parameters.grid.stop
         # 0.4 - 0.3 is above 0.1: differences of times are off by their rounding.
         most = self.parameters.gaps.most + 8 * np.spacing(max(abs(start), abs(stop)))
-        gap = np.zeros(len(segments.starts) - 1, dtype=bool)
-        short = gap.copy()
+        gap, short = np.zeros((2, len(segments.starts) - 1), dtype=bool)
         for place in range(segments.values.shape[1]):
             measured = segments.channel(place)
             there = np.diff(measured.starts) > 0
-            channel, places = measured.select(there), np.flatnonzero(there)
+            channel = measured.select(there)
             gap[~there] = True
-            gap[places] |= channel.largest_gap(start, stop) > most
+            gap[there] |= channel.largest_gap(start, stop) > most
             last_times = channel.times[channel.starts[1:] - 1]
             late, early = channel.first_times - start, stop - last_times
-            short[places] |= (late > most) | (early > most)
+            short[there] |= (late > most) | (early > most)
         complete = ~(gap | short)
         counts = {"kept": complete, "gap": gap, "ends": short & ~gap}
         self.tally.update({name: int(flags.sum()) for name, flags in counts.items()})
