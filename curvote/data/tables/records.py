@@ -7,7 +7,7 @@ numbers by the code that training has, missing ones by the source's own rule.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,12 +100,13 @@ class RawRecords:
         if isinstance(parameters, curves.Parameters):
             times, (lows, highs) = parameters.points, parameters.ends
             wave = np.sin(np.linspace(0, 2 * np.pi, len(times)))
-            record = dict.fromkeys((parameters.id, parameters.time), ["a"] * len(times))
-            record[parameters.time] = times.tolist()
+            moments: list[Any] = times.tolist()
             if form := parameters.dates:
-                seconds = (curves.SECONDS[parameters.unit] * times).tolist()
-                moments = (datetime(1970, 1, 1) + timedelta(seconds=s) for s in seconds)  # noqa: DTZ001 - a wall clock's
-                record[parameters.time] = [moment.strftime(form) for moment in moments]
+                import pandas as pd
+
+                seconds = curves.SECONDS[parameters.unit] * times
+                moments = pd.to_datetime(seconds, unit="s").strftime(form).tolist()
+            record = {parameters.id: ["a"] * len(times), parameters.time: moments}
             for name, low, high in zip(parameters.values, lows, highs, strict=True):
                 middle, swing = (low + high) / 2, (high - low) / 4
                 record[name] = (middle + swing * wave).tolist()
