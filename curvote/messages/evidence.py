@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,9 +89,8 @@ class Choice:
         refusals = []
         for name, size in self.candidates:
             try:
-                padded = _pad(_projection(name, size, curves, grid), self)
-                common = name == basis.FPCA
-                coefficients = padded.apply(curves)
+                padded = self._pad(_projection(name, size, curves, grid))
+                coefficients, common = padded.apply(curves), name == basis.FPCA
                 errors = self.left_out_errors(coefficients, places, common)
             except UserError as error:  # too few volunteers or points for the size
                 refusals.append(error)
@@ -100,13 +99,18 @@ class Choice:
         if all(name == "none" for name, *_ in tried):
             raise refusals[0]
 
-        root = np.sqrt(len(places))
+        excess = np.array([errors - tried[0][2] for *_, errors in tried])
+        caution = CAUTION / np.sqrt(len(places))
+        best = (excess.mean(axis=1) + caution * excess.std(axis=1)).argmin()
+        name, padded, _ = tried[int(best)]
+        return name, padded
 
-        def least_gain(entry: tuple[str, basis.Projection, Array]) -> float:
-            difference = entry[2] - tried[0][2]
-            return float(difference.mean() + CAUTION * difference.std() / root)
-
-        return min(tried, key=least_gain)[:2]
+    def _pad(self, projection: basis.Projection) -> basis.Projection:
+        """Return a projection of all numbers, those beyond its size 0."""
+        matrix = np.zeros((self.width, projection.matrix.shape[1]))
+        matrix[: len(projection.matrix)] = projection.matrix
+        named = projection.domain, self.kind, self.width, 1
+        return basis.Projection(matrix, np.eye(self.width), *named)
 
     def constants(self, coefficients: Array, common: bool) -> tuple[Array, Array]:
         """Return centre and scale (width,) of volunteers' coefficients (n, width).
@@ -130,9 +134,8 @@ class Choice:
         """Return values (n,) whose mean is the error of volunteers who are left out."""
         facts = self.width, self.rescale, "auto", self.n_classes
         directions = make_directions("mean", *facts)
-        names = ("centre", "scale")
-        pair = self.constants(coefficients, common)
-        constants = dict(zip(names, pair, strict=True))
+        centre, scale = self.constants(coefficients, common)
+        constants = {"centre": centre, "scale": scale}
         u = directions.units(rescale(self.rescale, coefficients, constants)[0])
         codes = simplex_codes(self.n_classes)
         targets, (n, p) = codes[places], u.shape
@@ -174,21 +177,10 @@ def _projection(name: str, size: int, curves: Array, grid: Array) -> basis.Proje
     if name == basis.FPCA:
         return fpca.principal_projection(curves, size, grid)
     if name in basis.BASES:
-        return _named_projection(name, size, tuple(grid.tolist()))
+        return _named_projection(name, size, (*grid.tolist(),))
     return replace(basis.grid_projection(grid), matrix=np.zeros((0, len(grid))))
 
 
 @lru_cache(maxsize=64)
-def _named_projection(
-    name: str, size: int, grid: tuple[float, ...]
-) -> basis.Projection:
-    return basis.orthonormal(basis.projection(name, size, grid))
-
-
-def _pad(projection: basis.Projection, choice: Choice) -> basis.Projection:
-    """Return a projection of all numbers, those beyond its size 0."""
-    width, rows = choice.width, projection.matrix
-    matrix = np.zeros((width, rows.shape[1]))
-    matrix[: len(rows)] = rows
-    unit = np.eye(width)
-    return basis.Projection(matrix, unit, projection.domain, choice.kind, width, 1)
+def _named_projection(name: str, *size_and_grid: Any) -> basis.Projection:
+    return basis.orthonormal(basis.projection(name, *size_and_grid))
