@@ -48,8 +48,7 @@ def project_metadata(inputs: Inputs, params: Params) -> Metadata:
     }
     constants |= _public_constants(source, projection, params)
     smooth = source.get("irregular") == SMOOTH and projection.grid is not None
-    rescaling = params["project.rescale"], constants
-    encoding = Encoding(projection, *rescaling, smooth=smooth)
+    encoding = Encoding(projection, params["project.rescale"], constants, smooth=smooth)
     return {
         **source,
         "d": encoding.d,
@@ -86,14 +85,12 @@ def _volunteers_projection(
     public: Columns, context: StageContext, encoding: Encoding
 ) -> tuple[str, basis.Projection]:
     """Return the basis that volunteers' curves make, or that their labels choose."""
-    grid, choice = np.asarray(context.metadata["grid"]), _choice(context, encoding)
-    if choice is None:
-        channels = encoding.projection.channels
-        components = fpca.principal_projection(
-            public["curve"], encoding.d, grid, channels=channels
-        )
-        return f"{components.name} {encoding.d}", components
-    return choice.choose(public["curve"], public["label"], grid)
+    grid, curves = np.asarray(context.metadata["grid"]), public["curve"]
+    if choice := _choice(context, encoding):
+        return choice.choose(curves, public["label"], grid)
+    d, channels = encoding.d, encoding.projection.channels
+    components = fpca.principal_projection(curves, d, grid, channels=channels)
+    return f"{components.name} {d}", components
 
 
 def _choice(context: StageContext, encoding: Encoding) -> evidence.Choice | None:
