@@ -259,14 +259,12 @@ class Encoding:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""
         projection = self.projection
-        more: dict[str, Any] = {}
-        if projection.derivative:
-            more["derivative"] = projection.derivative
-        if projection.channels:
-            more["channels"] = list(projection.channels)
-        if self.smooth:
-            more["irregular"] = SMOOTH
-        return more | {
+        more = {
+            "derivative": projection.derivative,
+            "channels": list(projection.channels),
+            "irregular": SMOOTH if self.smooth else None,
+        }
+        return {name: value for name, value in more.items() if value} | {
             "basis": projection.name,
             "size": projection.size,
             "order": projection.order,
