@@ -85,8 +85,8 @@ def _smooth_channel(
         begin = end
     complete = np.flatnonzero(np.diff(starts) == points)
     measured = starts[complete, None] + np.arange(points)
-    kept = (times[measured] == grid).all(axis=1)
-    curves[complete[kept]] = values[measured[kept]]
+    exact_rows = (times[measured] == grid).all(axis=1)
+    curves[complete[exact_rows]] = values[measured[exact_rows]]
     return curves
 
 

@@ -129,9 +129,10 @@ class TwoSidedClassifier(
             scores, common = onto.apply(public), rescale == "standard"
             mean, unit = volunteer_constants(scores, common)
             centre, scale = mean + unit * centre, unit * scale
-        stated = {"centre": centre, "scale": scale, "lower": lower, "upper": upper}
+        ends = {"lower": lower, "upper": upper}
+        public_values = {"centre": centre, "scale": scale} | ends
         needed = RESCALING_CONSTANTS.get(rescale, ())
-        constants = {name: stated[name] for name in needed}
+        constants = {name: public_values[name] for name in needed}
         encoding = Encoding(onto, rescale, constants, self.judge, smooth)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
