@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from curvote.base.errors import UserError
+from curvote.flows.server.flow_runs import delete_deployments
 from curvote.flows.serving.schedules import INTERVAL_ANCHOR, to_prefect
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
@@ -26,7 +27,6 @@ from curvote.pipeline.config.yaml_document import as_one_line
 # By its module: a worker needs curvote installed, and no copy of its code.
 ENTRYPOINT = "curvote.flows.chain.chain"
 _TAG = "curvote-deploy"
-_LIMIT = 200  # more are not returned at once
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,6 @@ class Deployments:
         UserError: there is no such pool, or no server answers.
         """
         from prefect.client.orchestration import get_client
-        from prefect.client.schemas.filters import DeploymentFilter
-        from prefect.client.schemas.sorting import DeploymentSort
         from prefect.deployments.schedules import create_deployment_schedule_create
         from prefect.exceptions import ObjectNotFound
 
@@ -143,7 +141,6 @@ class Deployments:
         wanted, file = self.wanted(), PipelinesFile(self.project)
         form = chain.parameters.model_dump_for_openapi()
         form["properties"]["pipeline"]["enum"] = file.names()
-        ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
         with get_client(sync_client=True) as client:
             url = normalise_address(str(client.api_url))
             if client.api_healthcheck() is not None:
@@ -151,10 +148,6 @@ class Deployments:
                 raise UserError(text)
             try:
                 client.read_work_pool(str(self.pool))
-                # Its own defaults the client sends as null, which some servers refuse.
-                present = client.read_deployments(
-                    deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_LIMIT
-                )
             except ObjectNotFound:
                 raise UserError(
                     f"{url} has no work pool {self.pool!r}; `prefect work-pool create"
@@ -175,11 +168,8 @@ class Deployments:
                     parameter_openapi_schema=form,
                     enforce_parameter_schema=True,
                 )
-            folders = [d["parameters"]["project"] for d in wanted.values()]
-            for old in present:
-                there = old.parameters.get("project") in folders
-                if there and old.name not in wanted:
-                    client.delete_deployment(old.id)
+            folders = {d["parameters"]["project"] for d in wanted.values()}
+            delete_deployments(client, _TAG, folders, wanted)
         return url
 
 

@@ -1,4 +1,4 @@
-"""Flow runs that Prefect knows: live ones are tagged, dead ones are closed."""
+"""Flow runs and deployments on a server: live runs are tagged, dead ones closed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from curvote.flows.environment import RUNNER_VARIABLE, is_alive, process_tag
 
 if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import FlowRun, State
 
 
@@ -33,6 +35,28 @@ def read_flow_runs(
         return client.read_flow_runs(
             flow_run_filter=wanted, sort=FlowRunSort[order], limit=limit, offset=offset
         )
+
+
+def delete_deployments(
+    client: SyncPrefectClient,
+    tag: str,
+    folders: Collection[str],
+    kept_names: Collection[str],
+) -> None:
+    """Delete a tag's deployments of these projects, with their waiting runs.
+
+    Those of ``kept_names`` stay.
+    """
+    from prefect.client.schemas.filters import DeploymentFilter
+    from prefect.client.schemas.sorting import DeploymentSort
+
+    tagged = DeploymentFilter.model_validate({"tags": {"all_": [tag]}})
+    for deployment in client.read_deployments(
+        deployment_filter=tagged, sort=DeploymentSort.NAME_ASC, limit=PAGE_SIZE
+    ):
+        in_project = deployment.parameters.get("project") in folders
+        if in_project and deployment.name not in kept_names:
+            client.delete_deployment(deployment.id)
 
 
 def tag_flow_run() -> None:

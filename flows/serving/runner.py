@@ -53,22 +53,10 @@ def register_schedules(
     Whatever a deployment was changed to meanwhile is put right again.
     """
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter
-    from prefect.client.schemas.sorting import DeploymentSort
     from prefect.types.entrypoint import EntrypointType
 
-    # The project's other deployments go, with their waiting runs.
-    ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
     with get_client(sync_client=True) as client:
-        deployments = client.read_deployments(
-            deployment_filter=ours,
-            sort=DeploymentSort.NAME_ASC,
-            limit=flow_runs.PAGE_SIZE,
-        )
-        for deployment in deployments:
-            in_project = deployment.parameters.get("project") == project
-            if in_project and deployment.name not in schedules:
-                client.delete_deployment(deployment.id)
+        flow_runs.delete_deployments(client, _DEPLOYMENT_TAG, [project], schedules)
     ids: dict[str, UUID] = {}
     for name, settings in schedules.items():
         # The flow itself, not its place: whatever the server is told to run instead
