@@ -81,14 +81,17 @@ _PORTS: Final = {"http": 80, "https": 443}
 def normalise_address(url: str) -> str:
     """Return an http address in its one spelling: lower case, no usual port, no end /.
 
-    ValueError: it is none, or holds a user, a query or a fragment.
+    UserError: it is none, or holds a user, a query or a fragment; it is not quoted.
     """
-    parts = urlsplit(url.strip())
-    host, port = parts.hostname, parts.port
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UserError(f"an address of a Prefect server is none: {error}") from None
     if parts.scheme not in _PORTS or not host:
-        raise ValueError("write an address as http://host:4200/api")
+        raise UserError("write an address as http://host:4200/api")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("an address holds no user, no password, no ? and no #")
+        raise UserError("an address holds no user, no password, no ? and no #")
     host = f"[{host}]" if ":" in host else host
     place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
     return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
