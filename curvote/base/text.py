@@ -73,7 +73,7 @@ def printable_name(name: str) -> str:
     return harmless if len(harmless) <= _LONGEST_NAME else cut
 
 
-def format_names(names: Sequence[str]) -> str:
-    """Return foreign names joined by slashes, the first of many."""
-    joined = "/".join(map(printable_name, names[:_MAX_NAMES]))
-    return joined if len(names) <= _MAX_NAMES else f"{joined}/.. ({len(names)} in all)"
+def format_names(names: Sequence[str], between: str = "/") -> str:
+    """Return foreign names with ``between`` them, the first of many."""
+    cut = [f".. ({len(names)} in all)"] if len(names) > _MAX_NAMES else []
+    return between.join([*map(printable_name, names[:_MAX_NAMES]), *cut])

@@ -241,7 +241,7 @@ def _invitation_facts(documents: list[Any]) -> Facts:
 
 
 def _list_names(names: Iterable[str]) -> str:
-    return format_names([*dict.fromkeys(names)]).replace("/", ", ")
+    return format_names([*dict.fromkeys(names)], ", ")
 
 
 def _ledger_facts(path: Path) -> tuple[Any, ...]:
