@@ -46,6 +46,7 @@ def _harmless() -> Iterator[None]:
         lines.write_line(text, "warning")
 
 
+@_harmless()
 def show_plan(plan: Plan) -> None:
     """Show which stages are computed and why, and which are reused."""
     if FlowRunContext.get() is None:
@@ -56,10 +57,9 @@ def show_plan(plan: Plan) -> None:
     names = "stage", "who", "how many", "epsilon of each", "this run"
     if released := _table(names, _releases(plan)):
         text += f"\n\n**Releases about people**\n\n{released}"
-    with _harmless():
-        about = "What is computed, what is reused, and why."
-        key = _key(plan.configured.name, "plan")
-        artifacts.create_markdown_artifact(text, key, about)
+    key = _key(plan.configured.name, "plan")
+    about = "What is computed, what is reused, and why."
+    artifacts.create_markdown_artifact(text, key, about)
 
 
 def _releases(plan: Plan) -> Iterator[tuple[Any, ...]]:
@@ -77,6 +77,7 @@ def _releases(plan: Plan) -> Iterator[tuple[Any, ...]]:
         yield step.stage.name, message.who, count, f"{step.params['epsilon']:g}", done
 
 
+@_harmless()
 def show_results(project: Project, record: RunRecord, rows: Rows | None) -> None:
     """Show the main number and the scores of a run, and where its report is.
 
@@ -84,22 +85,18 @@ def show_results(project: Project, record: RunRecord, rows: Rows | None) -> None
     """
     if FlowRunContext.get() is None:
         return
-    with _harmless():
-        parts = [f"run {record.id}: {record.status}", record.why]
-        if record.status == "completed":
-            page = (page_folder(project, record) / PAGE).resolve()
-            parts.append(f"Report: `{page}`")
-            key, about = _key(record.pipeline, "report"), "On the machine that ran it."
-            artifacts.create_link_artifact(page.as_uri(), str(page), key, about)
-            parts += _results(project, record, rows)
-        if record.mlflow_run:
-            parts.insert(2, f"MLflow: run `{record.mlflow_run}`")
-        key, about = (
-            _key(record.pipeline, "summary"),
-            "The main number, and all scores.",
-        )
-        text = "\n\n".join(filter(None, parts))
-        artifacts.create_markdown_artifact(text, key, about)
+    parts = [f"run {record.id}: {record.status}", record.why]
+    if record.mlflow_run:
+        parts.append(f"MLflow: run `{record.mlflow_run}`")
+    if record.status == "completed":
+        page = (page_folder(project, record) / PAGE).resolve()
+        parts.append(f"Report: `{page}`")
+        key, about = _key(record.pipeline, "report"), "On the machine that ran it."
+        artifacts.create_link_artifact(page.as_uri(), str(page), key, about)
+        parts += _results(project, record, rows)
+    text = "\n\n".join(filter(None, parts))
+    key, about = _key(record.pipeline, "summary"), "The main number, and all scores."
+    artifacts.create_markdown_artifact(text, key, about)
 
 
 def _results(project: Project, record: RunRecord, rows: Rows | None) -> list[str]:

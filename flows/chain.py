@@ -41,15 +41,12 @@ TASK_RUNNER = cast(
 )
 
 
-Rows = Sequence[Mapping[str, Any]]
-
-
 @dataclass(frozen=True)
 class RunRequest:
     """The options of a run beside its pipeline.
 
-    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask_consent``
-    asks somebody before the first release about their people.
+    ``engine`` or ``workers`` None: what `runtime` of the project says. With ``ask``
+    somebody is asked before the first release about their people.
     """
 
     overrides: Sequence[str] = ()
@@ -80,16 +77,13 @@ class Choices:
         return schema
 
 
-def _nearest_pipelines() -> list[str]:
-    return PipelinesFile(find_project()).names()
-
-
 def _all_stages() -> dict[str, None]:
     stages = (stage for system in all_systems() for stage in system.all_stages)
     return dict.fromkeys(stage.name for stage in stages)
 
 
-PipelineName = Annotated[str, Choices(_nearest_pipelines)]
+# Those of the folder in which the form is made.
+PipelineName = Annotated[str, Choices(lambda: PipelinesFile(find_project()).names())]
 StageName = Annotated[str, Choices(_all_stages)]
 
 
@@ -147,11 +141,10 @@ def chain(
     return run
 
 
-_TRACK_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "mlflow"}
-
-
-@task(name="mlflow", **_TRACK_OPTIONS)
-def track(project: Project, rows_by_run: Mapping[str, Rows]) -> State[None] | None:
+@task(name="mlflow", **TASK_OPTIONS | {"task_run_name": "mlflow"})
+def track(
+    project: Project, rows_by_run: Mapping[str, artifacts.Rows]
+) -> State[None] | None:
     """Log in MLflow what it lacks; whatever it says, the run's results stand."""
     if log_missing_runs(project, rows_by_run):
         return None
@@ -163,7 +156,7 @@ def perform_run(
     pipeline: str,
     project: str,
     request: RunRequest,
-    tell: Callable[[Project, str], Rows | None] | None = None,
+    tell: Callable[[Project, str], artifacts.Rows | None] | None = None,
 ) -> str:
     """Plan and run a pipeline inside a flow; return the id of its record.
 
@@ -192,8 +185,8 @@ def perform_run(
                 new_release=request.new_release,
                 new_people=request.new_people,
             )
-        with file.errors_located(pipeline), lines.shared_facts(pipeline=pipeline):
-            record = _run_recorded(place, plan, request)
+            with lines.shared_facts(pipeline=pipeline):
+                record = _run_recorded(place, plan, request)
     rows = tell(place, record.id) if tell else None
     if find_spec("mlflow"):
         track.submit(place, {record.id: rows} if rows else {}).result()

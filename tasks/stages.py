@@ -73,10 +73,7 @@ def step_tags(step: Step, *, with_cell: bool) -> list[str]:
     return [str(Cell((pair,))) or "=".join(map(str, pair)) for pair in pairs.items()]
 
 
-_PAGE_OPTIONS: dict[str, Any] = TASK_OPTIONS | {"task_run_name": "page"}
-
-
-@task(name="page", **_PAGE_OPTIONS)
+@task(name="page", **TASK_OPTIONS | {"task_run_name": "page"})
 def page(context: TaskContext, record: RunRecord) -> str:
     """Write the HTML report and its figures; return the page's path."""
     from curvote.report.page import draw_report

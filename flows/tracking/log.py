@@ -142,8 +142,8 @@ def find_logged_run(project: Project, name: str) -> RunRecord | None:
     moment = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
     pipeline, started = command.rpartition(" ")[2], moment.isoformat(timespec="seconds")
     steps = [step for step in plan if isinstance(step["cell"], dict)]  # once a text
-    record = RunRecord(tags["curvote.run"], pipeline, started, overrides, config, steps)
-    return replace(record, status="completed")
+    facts = pipeline, started, overrides, config, steps
+    return RunRecord(tags["curvote.run"], *facts, status="completed")
 
 
 def make_database(project: Project) -> None:

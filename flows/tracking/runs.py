@@ -277,7 +277,6 @@ def log_run_with_cells(
 def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
-
     from mlflow.entities import Metric
 
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
