@@ -99,8 +99,7 @@ def run(
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: terminal.Overrides = [],  # noqa: B006 - typer copies the default
     new_release: Annotated[
-        bool,
-        typer.Option("--new-release", help="Ask all again: spends again."),
+        bool, typer.Option("--new-release", help="Ask all again: spends again.")
     ] = False,
     new_people: Annotated[
         bool,

@@ -29,8 +29,7 @@ Invitation = Annotated[
 Invitations = Annotated[
     Path | None,
     typer.Option(
-        "--invitations",
-        help="Their folder, or a .jsonl with one on each line.",
+        "--invitations", help="Their folder, or a .jsonl with one on each line."
     ),
 ]
 Curve = Annotated[
@@ -52,10 +51,7 @@ LabelColumn = Annotated[
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option(
-        "--id-column",
-        help="Column that names each record, as in your form.",
-    ),
+    typer.Option("--id-column", help="Column that names each record, as in your form."),
 ]
 NewPeople = Annotated[
     bool,

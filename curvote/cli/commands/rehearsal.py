@@ -135,9 +135,7 @@ def _write_public_table(source: dict[str, Any], rows: int, folder: Path) -> None
     pd.DataFrame(columns).to_csv(folder / source["path"], index=False)
 
 
-@cache
-def _client_command() -> Any:
-    return typer.main.get_command(client_commands.app)
+_command_of: Any = cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)
@@ -200,7 +198,7 @@ class MadeUpClient:
             raise InternalError(f"{places.ledger_path()} is not that of {self.name}")
         out, notices = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(notices):
-            _client_command().main([*words], standalone_mode=False)
+            _command_of(client_commands.app).main([*words], standalone_mode=False)
         return out.getvalue(), notices.getvalue()
 
     def answer(
