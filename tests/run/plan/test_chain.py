@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
 from curvote.data.simulation import simulated
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import final_model, final_views, mean_scores
+from curvote.pipeline.run.results import mean_scores
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
 from tests import plain
@@ -152,26 +151,6 @@ def test_mlflow_has_a_parent_and_a_child_for_each_cell_of_both_runs(ran: Ran) ->
             assert "misclassification.majority" in child.data.metrics
     models = list((ran.project.state / "mlartifacts").rglob("MLmodel"))
     assert len(models) == 2 + 1
-
-
-def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
-    """By the grid's column names; the same as the classifier of the tables."""
-    import mlflow
-
-    model_folder = next((ran.project.state / "mlartifacts").rglob("MLmodel")).parent
-    model = mlflow.pyfunc.load_model(str(model_folder))
-    curves, _ = real_generate(np.random.default_rng(0), 30, 20)
-    names = final_model(
-        ran.project, ran.first, next(iter(final_views(ran.project, ran.first))).cell
-    ).columns
-    labels = model.predict(pd.DataFrame(curves, columns=names))
-    assert set(np.asarray(labels).tolist()) <= {"-1", "+1"}
-    answers = [
-        final_model(ran.project, record, view.cell).predict(curves).tolist()
-        for record in (ran.first, ran.real)
-        for view in final_views(ran.project, record)
-    ]
-    assert np.asarray(labels).tolist() in answers
 
 
 def _mlflow_runs(project: Project, name: str) -> list[Any]:
