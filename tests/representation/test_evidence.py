@@ -10,9 +10,7 @@ from curvote.base.errors import UserError
 from curvote.curves import basis
 from curvote.messages import evidence
 from curvote.messages.evidence import Choice
-from curvote.systems.common.declarations import PROJECT
-from tests.memory import do
-from tests.representation.test_fpca import ADDED, GRID, PARAMS, clients, draw_curves
+from tests.representation.test_fpca import GRID
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -90,29 +88,3 @@ def test_constant_curves_choose_nothing() -> None:
     """With the reason of the first candidate."""
     with pytest.raises(UserError, match="same for all 20 volunteers"):
         CHOICE.choose(np.ones((20, 40)), np.arange(20) % 2, GRID)
-
-
-def test_nobody_else_moves_the_choice() -> None:
-    """Labels and curves of all others may be anything: no byte of it moves."""
-    params = PARAMS | {"project.basis": "auto", "project.size": 8}
-    params |= {"project.noise": 0.004, "replicates": 1}
-
-    def made(source: object) -> tuple[bytes, ...]:
-        found = do(PROJECT, {"ingest": source}, params, also=(*ADDED, "project.noise"))
-        (rows,), (constants,) = found.each("basis_rows"), found.each("constants")
-        names = " ".join(rows["basis"]).encode()
-        return names, rows["value"].tobytes(), constants["value"].tobytes()
-
-    source = clients(draw_curves(60))
-    plain = made(source)
-    from curvote.messages.roles import roles_of_table
-
-    for rows in source.each("clients")[:1]:
-        others = np.ones(60, dtype=bool)
-        others[roles_of_table(rows, params, 0)["public"]] = False
-        rows["label"] = np.where(others, 1, rows["label"])
-        rows["curve"] = np.where(others[:, None], 1e5 * np.cos(GRID), rows["curve"])
-        assert made(source) == plain
-        rows["label"] = np.where(others, rows["label"], 1 - rows["label"])
-        rows["curve"] = np.where(others[:, None], rows["curve"], rows["curve"][::-1])
-        assert made(source) != plain

@@ -12,6 +12,7 @@ from curvote.chain.stage import Columns
 from curvote.curves import basis, fpca
 from curvote.curves.encoding import Encoding
 from curvote.messages.message import messages_of
+from curvote.messages.roles import roles_of_table
 from curvote.messages.stages import release_task
 from curvote.systems.common import projection
 from curvote.systems.common.declarations import PROJECT
@@ -35,6 +36,12 @@ PARAMS = {
 }
 
 
+OTHERS = np.setdiff1d(
+    np.arange(60),
+    [roles_of_table({"label": np.zeros(60)}, PARAMS, n)["public"] for n in (0, 1)],
+)
+
+
 def draw_curves(n: int, points: int = 40) -> Array:
     """Return rough curves (n, T) on a slope."""
     steps = np.random.default_rng(1).standard_normal((n, points))
@@ -49,12 +56,11 @@ def clients(curves: Array) -> Memory:
     return Memory.of(facts, clients=[rows, rows])
 
 
-def projected(curves: Array) -> Memory:
+def projected(made: Memory, **changes: object) -> Memory:
     """Return what stage project makes of them."""
-    return do(PROJECT, {"ingest": clients(curves)}, PARAMS, ((0,), (1,)), (2,), ADDED)
-
-
-ADDED = tuple(name for name in PARAMS if name not in PROJECT.params)
+    params = PARAMS | {f"project.{name}": value for name, value in changes.items()}
+    also = [name for name in params if name not in PROJECT.params]
+    return do(PROJECT, {"ingest": made}, params, ((0,), (1,)), (2,), also)
 
 
 @pytest.mark.parametrize("channels", [(), ("x", "y")])
@@ -74,50 +80,53 @@ def test_components_are_those_of_scikit_fda_and_the_same_each_time(channels) -> 
     assert again.matrix.tobytes() == found.matrix.tobytes()
 
 
-def moved_bytes(change: Callable[[Array], None]) -> bool:
-    """Return whether changed curves of nobody's move components or constants."""
-    plain = draw_curves(60)
-    planted = plain.copy()
-    change(planted)
-    first, second = projected(plain), projected(planted)
-    return any(
-        a[name].tobytes() != b[name].tobytes()
-        for table, name in (("basis_rows", "value"), ("constants", "value"))
-        for a, b in zip(first.each(table), second.each(table), strict=True)
-    )
+def plant(rows: Columns) -> None:
+    """Make label and curve wild of all who volunteer in neither replicate."""
+    rows["curve"][OTHERS] = 1e6 * np.sin(np.outer(OTHERS + 1, GRID))
+    rows["label"][OTHERS] = 1
 
 
-def plant(curves: Array) -> None:
-    """Make every curve wild that no volunteer of either replicate gave."""
-    rows = {"label": np.zeros(len(curves))}
-    roles = (projection.roles_of_table(rows, PARAMS, number) for number in range(2))
-    kept = np.concatenate([each["public"] for each in roles])
-    wild = np.setdiff1d(np.arange(len(curves)), kept)
-    assert len(wild) > 40
-    curves[wild] = 1e6 * np.sin(np.outer(wild + 1, GRID))
+def double(rows: Columns) -> None:
+    """Make every curve twice as large."""
+    rows["curve"] *= 2
 
 
-def test_only_volunteers_curves_move_the_projection(
-    monkeypatch: pytest.MonkeyPatch,
+AUTO = {"basis": "auto", "size": 8, "noise": 0.004}
+
+
+@pytest.mark.parametrize("changes", [{}, AUTO], ids=["fpca", "auto"])
+def test_volunteers_alone_move_the_projection(
+    changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Canaries in all other curves move no byte; one in a volunteer's does.
+    """Canaries of all others move no byte of basis or constants; a volunteer's do.
 
     A stage that takes everybody for a volunteer is caught.
     """
-    assert not moved_bytes(plant)
-    assert moved_bytes(lambda curves: curves.__imul__(2.0))
+
+    def learnt(made: Memory) -> str:
+        found = projected(made, **changes)
+        rows = [*found.each("basis_rows"), *found.each("constants")]
+        return repr([column.tolist() for each in rows for column in each.values()])
+
+    def moves(change: Callable[[Columns], None]) -> bool:
+        plain, planted = clients(draw_curves(60)), clients(draw_curves(60))
+        change(planted.each("clients")[0])  # which is that of both replicates
+        return learnt(plain) != learnt(planted)
+
+    assert len(OTHERS) > 40
+    assert not moves(plant)
+    assert moves(double)
     real = projection.roles_of_table
+    everybody = {"public": np.arange(60)}
     monkeypatch.setattr(
-        projection,
-        "roles_of_table",
-        lambda *given: {**real(*given), "public": np.arange(60)},
+        projection, "roles_of_table", lambda *given: real(*given) | everybody
     )
-    assert moved_bytes(lambda curves: curves[-1:].__imul__(1e6))
+    assert moves(plant)
 
 
 def test_volunteers_of_each_replicate_have_their_own_components() -> None:
     """Others volunteer, so another matrix; z is centred on their mean."""
-    made = projected(draw_curves(60))
+    made = projected(clients(draw_curves(60)))
     first, second = (rows["value"] for rows in made.each("basis_rows"))
     assert first.shape == (4, 40)
     assert not np.allclose(np.abs(first), np.abs(second))
@@ -133,7 +142,7 @@ def test_volunteers_of_each_replicate_have_their_own_components() -> None:
 def test_a_release_publishes_the_components() -> None:
     """The task of a release has the volunteers' matrix, not what stood in for it."""
     curves = draw_curves(60)
-    made = {"ingest": clients(curves), "project": projected(curves)}
+    made = {"ingest": clients(curves), "project": projected(clients(curves))}
     options = {"direct.arm": "mean", "direct.intercept": "auto", "epsilon": 1.0}
     params = PARAMS | options | {"protocol": "direct", "message": "report"}
     task = release_task(made, params)
