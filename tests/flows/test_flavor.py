@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.flows.server.launch import listen
+from curvote.flows.server.launch import is_healthy, listen
 from curvote.flows.tracking.cells import cell_artifacts, stage_facts
 from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import log_model
@@ -116,7 +116,7 @@ def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
         loaded.predict(texts)
     with pytest.raises(UserError, match="columns are missing"):
         loaded.predict(frame[["sex"]])
-    assert loaded.input_example.to_numpy().tolist() == [[50.0, "f", 1.0]]
+    assert loaded.input_example.to_numpy().tolist() == [[50.0, "f", 1.0]]  # nobody's
     assert "pyarrow==" in (place / "requirements.txt").read_text()
     csv = whole.to_csv(index=False)
     schema = loaded.metadata.get_input_schema()
@@ -139,30 +139,19 @@ def test_a_fresh_process_serves_the_example(
     words = [sys.executable, "-c", ELSEWHERE, place, example]
     said = subprocess.check_output(words, text=True).replace("}{", "}\n{")
     with listen(0) as free:
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
+        address = "http://127.0.0.1:{1}".format(*free.getsockname())
     command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", place]
-    command += ["--env-manager", "local", "-h", "127.0.0.1", "-p", str(port)]
-    with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen(
-            command, stdout=log, stderr=log, start_new_session=True
-        )
-
-    def answers() -> bool:
+    command += ["--env-manager", "local", "-h", "127.0.0.1", "-p", address[17:]]
+    log = (tmp_path / "log").open("wb")
+    given = {"stdout": log, "stderr": log, "start_new_session": True}
+    with log, subprocess.Popen(command, **given) as server:
         try:
-            return bool(urllib.request.urlopen(f"{address}/ping").status == 200)
-        except OSError:
-            return False
-
-    try:
-        assert until(answers, 120), (tmp_path / "log").read_text()
-        request = urllib.request.Request(
-            f"{address}/invocations",
-            example.read_bytes(),
-            {"Content-Type": "application/json"},
-        )
-        served = json.loads(urllib.request.urlopen(request).read())
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait()
+            ready = until(lambda: is_healthy(address, 2), 120)
+            assert ready, (tmp_path / "log").read_text()
+            kind = {"Content-Type": "application/json"}
+            body = example.read_bytes()
+            request = urllib.request.Request(f"{address}/invocations", body, kind)
+            served = json.loads(urllib.request.urlopen(request).read())
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
     assert [json.loads(line) for line in said.splitlines()] == [served, served]
