@@ -172,11 +172,7 @@ def test_curves_of_every_form_are_learned_and_judged(kind: Any, data: Data) -> N
     ("points", "values", "message"),
     [
         ([1, 2, 3], [[1, 2], [1, 2], [1, 2]], "curve 1 has one value of channel 1"),
-        (
-            [1, 2, 3, 4],
-            [[1, 2]] * 3 + [[1, np.nan]],
-            "has one value of channel 2",
-        ),
+        ([1, 2, 3, 4], [[1, 2]] * 3 + [[1, np.nan]], "has one value of channel 2"),
         ([1, 2, 3, 4], [[1], [1], [np.nan], [np.nan]], "curve 1 has no value"),
         ([1, 2, 3, 10], [[1], [1], [1], [1]], r"X.restrict\(\(0, 9\)\)"),
         ([1, 2, 3, 4], [[1], [1], [1], [np.inf]], "infinite"),
@@ -250,17 +246,25 @@ def test_who_learns_from_columns_says_how_curves_become_some(
 
 
 def test_components_of_public_curves_take_no_private_one() -> None:
-    """The model is the same whatever the others' labels; without them a way out."""
-    rng = np.random.default_rng(0)
-    public, grid = rng.standard_normal((30, 20)).cumsum(axis=1), np.linspace(0, 9, 20)
-    private = rng.standard_normal((200, 20)).cumsum(axis=1)
+    """The model's are the same whatever the others' curves and labels; a way out.
+
+    Who gives the private curves themselves, a broken twin, gets others for others.
+    """
+    drawn = np.random.default_rng(0).standard_normal((230, 20)).cumsum(axis=1)
+    public, private, mirrored = (
+        FDataGrid(values, grid_points=np.linspace(0, 9, 20))
+        for values in (drawn[:30], drawn[30:], drawn[30:, ::-1])
+    )
     given = {"basis": "fpca", "n_basis": 3, "random_state": 0, "epsilon": 8.0}
-    curves = FDataGrid(private, grid_points=grid)
-    kind = DirectClassifier(**given, public_curves=FDataGrid(public, grid_points=grid))
-    first = kind.fit(curves, private[:, -1] > 0)
-    second = clone(kind).fit(curves[::-1], private[:, 0] > 0)
-    assert first.score(curves, private[:, -1] > 0) > 0.8
-    one, two = (m.task_.encoding.projection.matrix for m in (first, second))
-    assert one.tobytes() == two.tobytes()
+    labels, others = drawn[30:, -1] > 0, drawn[30:, 0] > 0
+    kind = DirectClassifier(**given, public_curves=public)
+    assert clone(kind).fit(private, labels).score(private, labels) > 0.8
+    for stated in (public, None):
+        found = set()
+        for curves, y in ((private, labels), (mirrored, others)):
+            shown = curves if stated is None else stated
+            kind.set_params(public_curves=shown).fit(curves, y)
+            found.add(kind.task_.encoding.projection.matrix.tobytes())
+        assert (len(found) == 1) is (stated is public)
     with pytest.raises(UserError, match="give curves that are public"):
-        DirectClassifier(**given).fit(curves, private[:, -1] > 0)
+        DirectClassifier(**given).fit(private, labels)
