@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
@@ -10,17 +11,18 @@ from typer.testing import CliRunner
 from curvote.base.privacy import Budget
 from curvote.cli.app import app
 from curvote.ledger.book import Ledger
-from docs.making import options
+from docs.making import glossary, options, pipelines
 from docs.making.commands import leaves
 from tests.invited import run
 
 
-def test_the_page_of_options_is_made_from_the_program() -> None:
-    """`python -m docs.making.options` writes it anew; every command stands in it."""
-    page = options.PAGE.read_text(encoding="utf-8")
-    assert page == options.text()
-    for name, _, _ in leaves(typer.main.get_command(app), ""):
-        assert f"`{name.strip()}`" in page
+@pytest.mark.parametrize("page", [options, glossary, pipelines])
+def test_a_page_is_made_from_the_program(page: ModuleType) -> None:
+    """`python -m docs.making.NAME` writes it anew; every command stands in its own."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert text == page.text(*[text] * (page is glossary)), f"run -m {page.__name__}"
+    named = leaves(typer.main.get_command(app), "") if page is options else ()
+    assert all(f"`{name.strip()}`" in text for name, *_ in named)
 
 
 def test_a_former_name_of_a_cap_is_read_with_a_notice(tmp_path: Path) -> None:

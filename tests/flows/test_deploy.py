@@ -94,13 +94,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append(" ".join(map(str, parts)))
         return uuid4()
 
-    for name in (
-        "create_markdown",
-        "create_link",
-        "create_progress",
-        "update_progress",
-    ):
-        monkeypatch.setattr(artifacts.artifacts, f"{name}_artifact", create)
+    for name in vars(artifacts.artifacts).copy():
+        if name.endswith("_artifact"):
+            monkeypatch.setattr(artifacts.artifacts, name, create)
     context = SimpleNamespace(get=lambda: "a flow run")
     monkeypatch.setattr(artifacts, "FlowRunContext", context)
     return made
