@@ -32,7 +32,7 @@ def test_four_hospitals_that_share_nothing_give_one_a_classifier(
     """Published, released, taken, combined, and said of new patients."""
     server = steward(tmp_path / "steward")
     plan, _ = server.run()
-    waiting = "blocked: waits for releases: 0 of 4"
+    waiting = f"{WAITS} 0 of 4"
     assert reasons(plan, "privatize") == dict.fromkeys(NAMES, waiting)
     task = open_signed(server.published("release")[0].read_bytes()).document["task"]
     assert [*task["servers"]] == list(NAMES)
@@ -102,9 +102,7 @@ def _another_server(root: Path, server: Server) -> None:
     source = REMOTE["source"] | {"servers": ["basel", *NAMES]}
     plan, _ = steward(server.project.root, source=source).run()
     told = dict.fromkeys(NAMES, "reuse: round closed")
-    assert reasons(plan, "privatize") == told | {
-        "basel": "blocked: waits for releases: 4 of 5"
-    }
+    assert reasons(plan, "privatize") == told | {"basel": f"{WAITS} 4 of 5"}
     new = Hospital.at(root, "basel")
     new.init("--cap", "2", "--cap-delta", "1e-3")
     new.receive(server)
@@ -125,9 +123,7 @@ def _another_budget(server: Server, hospitals: list[Hospital]) -> None:
     before = _lines(secret)
     plan, _ = steward(server.project.root, epsilon={"cleveland": 0.25}).run()
     told = dict.fromkeys(NAMES, "reuse: round closed")
-    assert reasons(plan, "privatize") == told | {
-        "cleveland": "blocked: waits for releases: 3 of 4"
-    }
+    assert reasons(plan, "privatize") == told | {"cleveland": f"{WAITS} 3 of 4"}
     after = _lines(secret)
     assert [*after] == [*NAMES[1:], "cleveland"]
     assert {name for name in NAMES if after[name] != before[name]} == {"cleveland"}
@@ -149,6 +145,7 @@ def _another_budget(server: Server, hospitals: list[Hospital]) -> None:
     assert server.run()[1].status == "completed"
 
 
+WAITS = "blocked: waits for releases:"
 SEALED = {"intake": {"sealed": True}}
 
 
@@ -164,16 +161,14 @@ def test_servers_that_are_asked_together_seal_to_one_key(tmp_path: Path) -> None
     va.receive(server)
     changed = {"epsilon": {"cleveland": 1}}
     plan, _ = steward(server.project.root, **SEALED, **changed).run()
-    assert set(reasons(plan, "privatize").values()) == {
-        "blocked: waits for releases: 0 of 4"
-    }
+    assert set(reasons(plan, "privatize").values()) == {f"{WAITS} 0 of 4"}
     lines = _lines(_secret(server))
     assert {json.loads(line)["seal_to"] for line in lines.values()} == keys
     va.released()
     assert va.send(server).startswith(b'{"sealed":')
     assert take(server)["accepted"] == 1
     reason = reasons(server.plan(), "privatize")["cleveland"]
-    assert reason == "blocked: waits for releases: 1 of 4"
+    assert reason == f"{WAITS} 1 of 4"
 
 
 def _secret(server: Server) -> Path:
