@@ -394,22 +394,10 @@ def _measurements(
     cells = [[_parse_cell(cell) for cell in row] for row in rows if row]
     for number, row in enumerate(cells, 1):
         if None in row:
-            raise UserError(
-                f"{path}: row {number} below the header holds what is no number, and"
-                " does not say that it is missing (an empty place or NaN)."
-            )
+            raise _no_number_error(path, f"row {number} below the header holds what")
     table = np.array(cells, dtype=np.float64).reshape(-1, len(header))
+    table = table[table[:, 0].argsort(kind="stable")]  # as a study reads a file
     return table[:, 0], table[:, [1 + names.index(name) for name in wanted]]
-
-
-def read_values(path: Path, points: int) -> Array:
-    """Return the ``points`` values (T,) in a CSV or Parquet file, NaN where missing.
-
-    The file holds one row or one column, with or without a header of words. Each cell
-    is a number, however large, or says that it is missing. Anything else is a UserError
-    about the file's form; it says no value, and depends on none.
-    """
-    return _values_of_line(path, _read_rows(path)[1], points)
 
 
 def _read_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
@@ -438,7 +426,20 @@ def _read_rows(path: Path) -> tuple[list[str], list[list[Any]]]:
     return header, rows
 
 
+def _no_number_error(path: Path, what: str) -> UserError:
+    return UserError(
+        f"{path}: {what} is no number, and does not say that it is missing (an empty"
+        " place or NaN)."
+    )
+
+
 def _values_of_line(path: Path, rows: list[list[Any]], points: int) -> Array:
+    """Return the ``points`` values (T,) of a file, NaN where missing.
+
+    The ``rows`` are one row or one column, behind a header or without. Each cell
+    is a number, however large, or says that it is missing. Anything else is a UserError
+    about the file's form; it says no value, and depends on none.
+    """
     if max((len(row) for row in rows), default=0) > 1:
         rows = [row for row in rows if row]
     else:
@@ -458,10 +459,8 @@ def _values_of_line(path: Path, rows: list[list[Any]], points: int) -> Array:
         )
     values = [_parse_cell(cell) for cell in cells]
     if None in values:
-        raise UserError(
-            f"{path}: value {values.index(None)} (counted from 0) is no number, and"
-            " does not say that it is missing (an empty place or NaN)."
-        )
+        place = f"value {values.index(None)} (counted from 0)"
+        raise _no_number_error(path, place)
     return np.array(values, dtype=np.float64)
 
 
