@@ -468,28 +468,14 @@ class MRMAClassifier(TwoSidedClassifier):
         The labels.
     coef_, intercept_ : arrays
         (1, d) and (1,): the averaged classifier.
-    n_features_in_ : int
-        Columns of X.
-    feature_names_in_ : array
-        Their names, where X was a DataFrame.
-    grid_ : array (T,) or None
-        The grid of the curves; predict refuses an FDataGrid on another one. None where
-        X was an array of features.
-    channels_ : tuple of str
-        The names of a curve's coordinates, where there are several.
+    n_features_in_, feature_names_in_, grid_, channels_, spent_, releases_, private_
+        As of `DirectClassifier`.
     utility_, weight_, reversed_ : arrays (n_learners,)
         What the votes say of each weak classifier.
     none_passed_ : bool
         Whether no utility was above the cutoff.
     task_ : Task
         The public task description.
-    spent_ : Budget
-        What a row that stood in every fit of this object has spent: a fit draws anew,
-        so they add up.
-    releases_ : array (n,)
-        How many fits released the row of this place: pass rows in one order.
-    private_ : bool
-        False as soon as one of these fits had a ``random_state``.
 
     Notes
     -----
