@@ -330,7 +330,7 @@ def record_matrix(X: Any, columns: list[str], onto: Projection | None = None) ->
         table = select_columns(X, columns).to_numpy()
     else:
         # Curves on the model's grid; else X itself.
-        curves = curve_values(X, model=grid)
+        curves = curve_values(X, model=grid, project=grid is not None)
         table, points = curves.values, curves.grid
         refuse_other_channels(X, curves.channels, channels)
         if points is not None and grid_names(points, channels) != columns:
