@@ -151,24 +151,22 @@ def _resolve_size(
     noise: float | None = None
     if project.basis in VOLUNTEERS_BASES:
         # Of a direction numbers that stay 0 cost nothing; of noised ones each does.
-        size = project.width or evidence.WIDTH
+        size = project.width or min(evidence.WIDTH, points or evidence.WIDTH)
         if hasattr(pipeline, "privatize") and not project.width:
             by_rule = nearest_size(worth.wanted_size, FPCA, project.order, points)
             size = min(size, by_rule)
         noise = _DIRECT_NOISE / worth.worth(size)
     else:
         size = nearest_size(worth.wanted_size, project.basis, project.order, points)
-    resolved = {"size": size, "noise": noise}
-    update = {"project": project.model_copy(update=resolved)}
-    update |= {name: [value] for name, value in pairs.items()}
-    settings = pipeline.model_copy(update=update)
+    resolved = project.model_copy(update={"size": size, "noise": noise})
+    by_axis = {name: [value] for name, value in pairs.items()}
+    settings = pipeline.model_copy(update={"project": resolved} | by_axis)
     if noise is not None:
-        choice = evidence.Choice(project.basis, size, project.rescale, noise)
-        tried = len(choice.candidates)
+        tried = evidence.Choice(project.basis, size, project.rescale, noise).candidates
         words = (
             f"the labelled records of {clients.public} volunteers choose one of"
-            f" {tried} bases and sizes, replicate by replicate; reports leave a noise"
-            f" of {noise:.2g} in each number"
+            f" {len(tried)} bases and sizes, replicate by replicate; reports leave a"
+            f" noise of {noise:.2g} in each number"
         )
         return Part(settings, tuple(pairs.items()), f"d <= {size}", words)
     value, wanted = worth.worth(size), worth.wanted_size(size)
