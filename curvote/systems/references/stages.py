@@ -134,10 +134,8 @@ def score_functional(context: StageContext) -> Rows:
     facts = context.inputs["project"].metadata
     if facts.get("features") or facts.get("channels"):
         what = "rows of a table" if facts.get("features") else "curves of several"
-        message = (
-            f"functional compares curves of one channel; these records are {what}."
-        )
-        raise UserError(message, where=("protocol",))
+        message = "functional compares curves of one channel; these records are"
+        raise UserError(f"{message} {what}.", where=("protocol",))
     rows = context.rows("ingest", "clients", ("curve", "label", "group", "part"))
     roles = roles_of_table(rows, context.params, context.number)
 

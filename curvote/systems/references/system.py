@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from curvote.base.errors import Problem
@@ -63,11 +64,16 @@ SYSTEM = declarations.learning_system(
 )
 
 
-class CleanSettings(Strict):
-    """Settings of learners on the clients' own numbers."""
+class FunctionalSettings(Strict):
+    """Settings of scikit-fda's classifiers of the clients' own curves."""
 
     clients: settings.Clients
     project: settings.Representation
+
+
+class CleanSettings(FunctionalSettings):
+    """Settings of learners on the clients' own numbers."""
+
     train: settings.Train | None = None
     learners: list[settings.Learner] = []
     as_published: bool = False
@@ -101,9 +107,11 @@ _SCORE_CLEAN = declarations.score_stage(
 )
 
 
-def describe_records(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
-    """Return the description of what this system would ask for."""
-    what = f"{d} numbers and the label as they are"
+def describe_records(
+    config: Mapping[str, Any], d: int, record: str = "{} numbers"
+) -> list[MessageDescription]:
+    """Return the description of what these systems would ask for."""
+    what = f"{record.format(d)} and the label as they are"
     return [MessageDescription("training client", what, "none", epsilon="no privacy")]
 
 
@@ -134,36 +142,22 @@ _CLEAN = declarations.learning_system(
 )
 
 
-class FunctionalSettings(Strict):
-    """Settings of scikit-fda's classifiers of the clients' own curves."""
-
-    clients: settings.Clients
-    project: settings.Representation
-
-
-def describe_curves(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
-    """Return the description of what these classifiers would ask for."""
-    what = "the whole curve and the label as they are"
-    return [MessageDescription("training client", what, "none", epsilon="no privacy")]
-
-
+_SCORE_FUNCTIONAL = declarations.score_stage(
+    f"{_STAGES}:score_functional",
+    ("ingest", "project"),
+    axes=(),
+    params=declarations.ROLE_PARAMS,
+    beside=(study.CONFUSION,),
+    libraries=("scikit-fda",),
+)
 _FUNCTIONAL = declarations.learning_system(
     "functional",
     FunctionalSettings,
-    (
-        declarations.score_stage(
-            f"{_STAGES}:score_functional",
-            ("ingest", "project"),
-            axes=(),
-            params=declarations.ROLE_PARAMS,
-            beside=(study.CONFUSION,),
-            libraries=("scikit-fda",),
-        ),
-    ),
+    (_SCORE_FUNCTIONAL,),
     "functional_knn functional_depth functional_logistic",
     axes=(),
     x=EPSILON,
-    study_messages=(describe_curves,),
+    study_messages=(partial(describe_records, record="the whole curve"),),
 )
 
 SYSTEMS: Final = (SYSTEM, _CLEAN, _FUNCTIONAL)
