@@ -57,8 +57,8 @@ def _stages(evidence: Evidence) -> Stages:
     basis = projection(options["basis"], options["size"], facts["grid"])
     coefficients = basis.apply(columns["curve"])
     order = np.random.default_rng(0).permutation(len(coefficients))
-    volunteers = volunteer_constants(coefficients[order[:VOLUNTEERS]])
-    constants = dict(zip(("centre", "scale"), volunteers, strict=True))
+    centre, scale = volunteer_constants(coefficients[order[:VOLUNTEERS]])
+    constants = {"centre": centre, "scale": scale}
     as_printed = {"centre": 0.0, "scale": 1.0}
     numbers = {
         "projected": coefficients,
@@ -107,4 +107,5 @@ def stage_figure(_: Sequence[Row], evidence: Evidence) -> Figure:
 
 def stage_conclusions(compared: Sequence[Row]) -> Iterator[str]:
     """Yield which data these are."""
-    yield f"curves of {compared[0]['pipeline']}; 50 of them give centre and scale"
+    volunteers = f"{VOLUNTEERS} of them give centre and scale"
+    yield f"curves of {compared[0]['pipeline']}; {volunteers}"
