@@ -37,13 +37,8 @@ def refusal(
 
 
 _BOUND_KEYS = {"lower", "upper", "bounds"}
-BASIS_NAMES = [
-    *basis.BASES,
-    basis.IDENTITY,
-    basis.VALUES,
-    basis.COSINES,
-    *basis.VOLUNTEERS_BASES,
-]
+BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
+BASIS_NAMES += basis.VOLUNTEERS_BASES
 
 
 def check_representation(pipeline: PipelineSettings) -> Problems:
@@ -119,18 +114,16 @@ def _check_volunteers_basis(pipeline: PipelineSettings) -> Problems:
         )
         yield Problem(message, ("project", "rescale"))
     dataset, parameters = lookup.resolve_source(pipeline.source)
-    points = dataset.width(parameters)
-    where = ("project", "size")
-    yield from refusal(where, basis.check_size, basis.FPCA, size, 1, points)
+    values = basis.FPCA, size, 1, dataset.width(parameters)
+    yield from refusal(("project", "size"), basis.check_size, *values)
 
 
 def _check_size(project: Representation) -> Problems:
     """Check the size; feature vectors have the one that their source gives them."""
     where = ("project", "size")
     if project.derivative and project.basis not in basis.BASES:
-        message = (
-            f"{project.basis} has no derivative; {' and '.join(basis.BASES)} have."
-        )
+        have = " and ".join(basis.BASES)
+        message = f"{project.basis} has no derivative; {have} have."
         yield Problem(message, ("project", "derivative"))
         return
     if project.basis in (basis.IDENTITY, basis.VALUES):
@@ -141,10 +134,10 @@ def _check_size(project: Representation) -> Problems:
     if project.width is None:
         yield Problem("is missing.", where)
         return
-    if project.basis in basis.VOLUNTEERS_BASES:
-        return  # volunteers' curves count beside the grid points
-    size, derivative = (project.basis, project.width, project.order), project.derivative
-    yield from refusal(where, partial(basis.check_size, derivative=derivative), *size)
+    if project.basis not in basis.VOLUNTEERS_BASES:  # they have a check of their own
+        size = project.basis, project.width, project.order
+        check_size = partial(basis.check_size, derivative=project.derivative)
+        yield from refusal(where, check_size, *size)
 
 
 def _try_constants(project: Representation, channels: int) -> None:

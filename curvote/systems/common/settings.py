@@ -34,10 +34,9 @@ class Representation(Strict):
     A ``public`` centre is the data set's, too; a public scale lets the farther of a
     feature's public bounds lie three scales from the centre. Of `fpca` the components
     are volunteers' own, and so are centre and scale, one scale for all where `rescale`
-    is `standard`, if nothing else is stated; of
-    `auto` they choose basis and size, ``noise`` being the variance that reports leave
-    in a number of the label moment (`curvote.messages.evidence`). ``project: auto``
-    is that with all else by default.
+    is `standard`, if nothing else is stated; of `auto` they choose basis and size,
+    ``noise`` being the variance that reports leave in a number of the label moment
+    (`curvote.messages.evidence`). ``project: auto`` is that with all else by default.
     """
 
     basis: str
