@@ -100,7 +100,6 @@ def make_sample(n: int = 80) -> CurveSample:
     return CurveSample(
         grid=grid,
         unit="t",
-        domain=(0.0, 1.0),
         curves=curves,
         fitted=coefficients @ powers,
         z=np.tanh(coefficients / coefficients.std(axis=0)),

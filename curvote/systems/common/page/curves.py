@@ -90,7 +90,7 @@ def replicate_roles(view: RunView, replicate: int) -> tuple[Columns, Roles]:
 class CurveSample:
     """Records that may be shown: volunteers' (public by consent) or simulated ones.
 
-    ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
+    ``grid[T]`` in ``unit``; ``curves[n, T]`` as recorded,
     ``fitted[n, T]`` their projections, ``z[n, d]`` before noise,
     ``labels[n]`` the places in ``classes``, two or more. ``basis`` and
     ``rescale`` are words, such as "4 cubic B-splines".
@@ -98,7 +98,6 @@ class CurveSample:
 
     grid: data.FloatArray
     unit: str
-    domain: tuple[float, float]
     curves: data.FloatArray
     fitted: data.FloatArray
     z: data.FloatArray
@@ -179,7 +178,7 @@ def _draw_curves_panel(ax: Axes, sample: CurveSample, values: data.FloatArray) -
             line.set_data(sample.grid, class_values.mean(axis=0))
             line.set_zorder(4)
             ax.add_line(line)
-    ax.set_xlim(*sample.domain)
+    ax.set_xlim(*sample.grid[[0, -1]])
     ax.set_xlabel(sample.unit)
     ax.grid(axis="y")
 
@@ -336,16 +335,14 @@ def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
     basis = _describe_basis(project, [project["size"]])
     if len(_first_setting_sizes(views)) > 1:
         basis += f", as for epsilon {view.cell['epsilon']:g}"
-    grid, channels = np.asarray(facts["grid"]), facts.get("channels", ())
-    along, unit = grid, facts["unit"]
-    if channels:
+    grid, unit = np.asarray(facts["grid"]), facts["unit"]
+    if channels := facts.get("channels"):
         width = (grid[1] - grid[0]) * len(grid)
-        along = np.concatenate([grid + k * width for k in range(len(channels))])
+        grid = np.concatenate([grid + k * width for k in range(len(channels))])
         unit += f": {', '.join(channels)}, one behind the other"
     return CurveSample(
-        grid=along,
+        grid=grid,
         unit=unit,
-        domain=(float(along[0]), float(along[-1])),
         curves=view.columns("ingest", "clients", place)["curve"][shown_rows],
         fitted=rows["coefficients"][shown_rows] @ np.linalg.pinv(matrix).T,
         z=rows["z"][shown_rows],
@@ -365,45 +362,43 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
         return "the features themselves"
     if project["basis"] == COSINES:
         return f"{size} two-dimensional cosines"
-    functions = f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
-    if project["basis"] == "fourier":
-        functions = f"{size} Fourier functions"
     if project["noise"] is not None:
         return f"{size} numbers at most, by volunteers' evidence"
     if project["basis"] == FPCA:
-        functions = f"{size} principal components of volunteers' curves"
+        return f"{size} principal components of volunteers' curves"
+    functions = f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
+    if project["basis"] == "fourier":
+        functions = f"{size} Fourier functions"
     which = project.get("derivative", 0)
     return f"{_DERIVATIVES[which]} of {functions}" if which else functions
 
 
 def _describe_chosen(views: Sequence[RunView]) -> Iterator[str]:
     """Yield a line for each epsilon: what volunteers chose in how many replicates."""
-    for view in views:
-        if (view.cell["setting"], view.cell["protocol"]) != (
-            views[0].cell["setting"],
-            views[0].cell["protocol"],
-        ) or view.settings.project.noise is None:
+    for view in _first_setting(views):
+        if view.settings.project.noise is None:
             continue
-        replicates = range(view.settings.replicates)
-        names = Counter(
-            str(view.columns("project", "basis_rows", view.place(r))["basis"][0])
-            for r in replicates
-        )
+        places = map(view.place, range(view.settings.replicates))
+        rows = [view.columns("project", "basis_rows", place) for place in places]
+        names = Counter(str(columns["basis"][0]) for columns in rows)
         words = ", ".join(f"{name} {n} times" for name, n in names.most_common())
-        where = view.cell["epsilon"]
-        yield f"volunteers chose{f' at epsilon {where:g}' if where else ''}: {words}"
+        epsilon = view.cell["epsilon"]
+        where = f" at epsilon {epsilon:g}" if epsilon else ""
+        yield f"volunteers chose{where}: {words}"
+
+
+def _first_setting(views: Sequence[RunView]) -> Iterator[RunView]:
+    """Yield the runs of the first setting, one for each epsilon."""
+    first = views[0].cell
+    for view in views:
+        if all(view.cell[axis] == first[axis] for axis in ("setting", "protocol")):
+            yield view
 
 
 def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:
     """Return the sizes of the first setting, which may differ by epsilon."""
-    first = views[0].cell
-    same = (
-        view.settings.project.size
-        for view in views
-        if (view.cell["setting"], view.cell["protocol"])
-        == (first["setting"], first["protocol"])
-    )
-    return list(dict.fromkeys(same))
+    sizes = (view.settings.project.size for view in _first_setting(views))
+    return list(dict.fromkeys(sizes))
 
 
 def _describe_rescale(project: Mapping[str, Any]) -> str:
