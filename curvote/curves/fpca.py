@@ -62,10 +62,10 @@ def principal_projection(
         every.fit(FDataGrid(values, np.arange(count) if channels else points))
     variances = every.explained_variance_
     if not variances[size - 1] > LEAST_VARIANCE * (values**2).mean(axis=0) @ weights:
-        found = int((variances > LEAST_VARIANCE * variances[0]).sum())
+        count = int((variances > LEAST_VARIANCE * variances[0]).sum())
         raise UserError(
             f"the {len(values)} public curves vary in fewer than {size} directions"
-            f" ({found}); take fewer components, or curves that differ."
+            f" ({count}); take fewer components, or curves that differ."
         )
     components = every.components_.data_matrix[:size, :, 0]
     named = domain, basis.FPCA, size, 1, 0, channels
