@@ -75,6 +75,21 @@ def test_a_client_finds_what_the_study_found(tmp_path: Path, task: Task) -> None
     assert missing == TABLE[[*CHANNELS]].isna().sum().tolist()
 
 
+def test_measurements_on_the_grid_are_kept_in_whatever_order(
+    tmp_path: Path, task: Task
+) -> None:
+    """A study reads a file by time, and so does a client."""
+    grid = task.encoding.projection.grid
+    rows = pd.DataFrame({"hour": grid} | {name: np.cos(grid) for name in CHANNELS})
+    rows.to_csv(tmp_path / "kept.csv", index=False)
+    rows[::-1].to_csv(tmp_path / "turned.csv", index=False)
+    kept, turned = (
+        client_inputs(task, read_record(tmp_path / name, "yes", task), None).z
+        for name in ("kept.csv", "turned.csv")
+    )
+    assert np.array_equal(kept, turned)
+
+
 RECORDS = {
     "many": "\n".join(f"{hour},{hour % 5},1,{hour}" for hour in range(24)),
     "later": "\n".join(f"{hour}.25,{hour % 5},1,{hour}" for hour in range(24)),

@@ -210,6 +210,8 @@ def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
         with pytest.raises(UserError, match=r"the model takes 20: 0 \.\. 9"):
             model.predict(FDataGrid(np.zeros((2, len(grid))), grid))
     assert np.array_equal(model.predict(irregular(curves)), expected)
+    uneven = curves.to_grid(np.sqrt(np.linspace(0, 81, 12)))
+    assert np.array_equal(model.predict(uneven), model.predict(irregular(uneven)))
     there = np.where(np.arange(20) == 3, np.nan, 1)
     assert len(model.predict(curves.data_matrix[..., 0] * there)) == 60
 

@@ -56,6 +56,15 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
+def test_a_short_grid_has_no_more_numbers_than_points(tmp_path: Path) -> None:
+    """Volunteers choose among those bases that its curves can have."""
+    short = plain.of("direct") | {"project": "auto"}
+    short["source"] = short["source"] | {"points": 8}
+    short["clients"] = short["clients"] | {"public": 20}
+    found = taken(plain.write(tmp_path, tiny=short))
+    assert {project.size for project in found.values()} == {8}
+
+
 def test_only_n_epsilon_squared_counts_and_more_of_it_is_no_fewer_numbers() -> None:
     """Four times the clients are twice the epsilon."""
     assert wanted_size(4000, 1) == pytest.approx(wanted_size(1000, 2))
