@@ -18,7 +18,7 @@ from ruamel.yaml.error import YAMLError
 
 from curvote.base.errors import UserError
 from curvote.flows.server.flow_runs import delete_deployments
-from curvote.flows.serving.schedules import INTERVAL_ANCHOR, to_prefect
+from curvote.flows.serving.schedules import schedule_fields, to_prefect
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import normalise_address
@@ -175,8 +175,9 @@ class Deployments:
 
 def _schedule_entry(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schedule as prefect.yaml states one."""
-    interval = settings.get("interval")
-    if interval is None:
-        return {"cron": settings["cron"], "timezone": settings.get("timezone") or "UTC"}
-    interval = int(interval) if interval == int(interval) else interval
-    return {"interval": interval, "anchor_date": INTERVAL_ANCHOR.isoformat()}
+    fields = schedule_fields(settings)
+    if "interval" not in fields:
+        return fields
+    seconds = fields["interval"].total_seconds()
+    seconds = int(seconds) if seconds == int(seconds) else seconds
+    return {"interval": seconds, "anchor_date": fields["anchor_date"].isoformat()}

@@ -33,14 +33,19 @@ def describe_schedule(settings: ScheduleSettings) -> str:
     return f"every {interval:g} s"
 
 
-def to_prefect(settings: ScheduleSettings) -> Schedule:
-    """Return a schedule as Prefect's deployments take it."""
-    from prefect.schedules import Cron, Interval
-
+def schedule_fields(settings: ScheduleSettings) -> dict[str, Any]:
+    """Return a schedule by the names that Prefect has for its parts."""
     interval = settings.get("interval")
     if interval is None:
-        return Cron(settings["cron"], timezone=settings.get("timezone") or "UTC")
-    return Interval(interval, anchor_date=INTERVAL_ANCHOR)
+        return {"cron": settings["cron"], "timezone": settings.get("timezone") or "UTC"}
+    return {"interval": timedelta(seconds=interval), "anchor_date": INTERVAL_ANCHOR}
+
+
+def to_prefect(settings: ScheduleSettings) -> Schedule:
+    """Return a schedule as Prefect's deployments take it."""
+    from prefect.schedules import Schedule
+
+    return Schedule(**schedule_fields(settings))
 
 
 def firing_times(
@@ -56,17 +61,9 @@ def firing_times(
     """
     from prefect.server.schemas import schedules
 
-    interval = settings.get("interval")
-    schedule: schedules.CronSchedule | schedules.IntervalSchedule
-    if interval is None:
-        zone = settings.get("timezone") or "UTC"
-        schedule = schedules.CronSchedule(cron=settings["cron"], timezone=zone)
-    else:
-        every = {
-            "interval": timedelta(seconds=interval),
-            "anchor_date": INTERVAL_ANCHOR,
-        }
-        schedule = schedules.IntervalSchedule.model_validate(every)
+    fields = schedule_fields(settings)
+    kinds = schedules.CronSchedule, schedules.IntervalSchedule
+    schedule = kinds["interval" in fields].model_validate(fields)
     more = None if count is None else count + 1
     dates: Any = schedule.get_dates(n=more, start=after, end=until)
     try:
