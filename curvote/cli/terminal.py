@@ -209,11 +209,11 @@ def numbered_lines(total: int) -> Callable[[str], None]:
 
 
 @contextmanager
-def interruptible(command: str) -> Iterator[None]:
-    """Turn Ctrl-C into one line and exit code 130."""
+def interruptible(command: str, then: str = "goes on from here") -> Iterator[None]:
+    """Turn Ctrl-C into one line, what the command does ``then``, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        line = f"curvote: interrupted; `curvote {command}` goes on from here."
+        line = f"curvote: interrupted; `curvote {command}` {then}."
         print(line, file=sys.stderr)
         raise SystemExit(130) from None

@@ -67,7 +67,7 @@ def rehearse(
     Tasks, invitations, answers over HTTP, all refusals, the close, the report.
     """
     terminal.require_package("pyarrow")
-    with terminal.interruptible(f"rehearse {pipeline}"):
+    with terminal.interruptible(f"rehearse {pipeline}", "begins anew"):
         place = find_project(project, starter=True)
         with environment.fast_imports():
             from curvote.cli.commands.rehearsal import rehearse_pipeline
@@ -267,15 +267,13 @@ def serve(
     project: terminal.ProjectOption = None,
 ) -> None:
     """Run pipelines by the schedules in pipelines.yaml, until Ctrl-C."""
-    from curvote.flows.serving.schedules import read_schedules
+    from curvote.flows.serving import schedules as firings
     from curvote.pipeline.config.file import PipelinesFile
 
     place = find_project(project)
     if check:
         schedules = PipelinesFile(place).schedules()
         environment.prepare_environment(place.root)
-        from curvote.flows.serving import schedules as firings
-
         firings.check_schedules(schedules)
         now, rows = datetime.now(UTC), list[dict[str, Any]]()
         for name, schedule in schedules.items():
@@ -292,7 +290,7 @@ def serve(
         if not rows:
             typer.echo("No pipeline has a schedule.")
         return
-    schedules, faulty = read_schedules(place)
+    schedules, faulty = firings.read_schedules(place)
     environment.prepare_environment(place.root)
     if as_json:
         raise UserError("--json is for --check; for lines take --log-format json.")
