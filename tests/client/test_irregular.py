@@ -25,9 +25,13 @@ from tests.house import ROOT
 from tests.invited import Home, printed
 
 CHANNELS = ("x", "y", "z")
-TABLE = pd.concat([long_file.frame(12).rename(columns={"steps": "x"})]).assign(
-    y=lambda t: np.where(np.arange(len(t)) % 7, t["x"] % 7, np.nan),
-    z=lambda t: -t["hour"],
+TABLE = (
+    long_file.frame(12)
+    .rename(columns={"steps": "x"})
+    .assign(
+        y=lambda t: np.where(np.arange(len(t)) % 7, t["x"] % 7, np.nan),
+        z=lambda t: -t["hour"],
+    )
 )
 SOURCE = {
     "value": CHANNELS,
@@ -41,10 +45,9 @@ SOURCE = {
 def task() -> Task:
     """Return a task about the derivatives of three channels, as a client reads it."""
     onto = projection("bspline", 5, long_file.PARAMETERS.points, derivative=1)
+    onto = orthonormal(onto).stacked(CHANNELS)
     constants = {"centre": np.zeros(1), "scale": np.full(12, 50.0)}
-    encoding = Encoding(
-        orthonormal(onto).stacked(CHANNELS), "tanh", constants, smooth=True
-    )
+    encoding = Encoding(onto, "tanh", constants, smooth=True)
     stated = Task(encoding, ("no", "yes"), 1.0, "mrma", "report")
     found = validate_task(message_of(stated).nominal_task(stated).to_json())
     assert isinstance(found, Task)
@@ -158,16 +161,13 @@ def test_a_round_as_the_page_describes_it(
     page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
     stated = re.findall(r"`source: (\{name: remote.*?\})`", page, re.DOTALL)[0]
     (rows,) = re.findall(r"^```csv\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    chosen = {"basis": "fourier", "size": 5, "rescale": "tanh"}
-    asked = FAR | {"source": parse_value(stated), "project": chosen}
-    asked |= {"train": {"count": 1, "size": 20}, "epsilon": 1}
+    asked = FAR | {"source": parse_value(stated), "epsilon": 1}
     server = Server(plain.write(tmp_path / "server", **{NAME: asked}))
     server.run()
     home = Home(tmp_path / "home", monkeypatch)
     published, invitations = server.published("report")
     (home.root / "task.json").write_bytes(published.read_bytes())
-    first = invitations.read_text().splitlines()[0]
-    (home.root / "invitation.json").write_text(first)
+    (home.root / "invitation.json").write_text(invitations.read_text().split("\n")[0])
     (home.root / "my.csv").write_text(rows)
     said = printed(home.client("answer", "--json", curve="my.csv", label="shift"))
     server.take([Path(said["envelope"]).read_bytes()])
