@@ -1,6 +1,5 @@
 """`curvote rerun` makes a run as it was, and says first what is other today."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,8 @@ from tests.prepared import put_databases
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the environment back, and run without a server."""
-    for name, value in dict(os.environ).items():
-        monkeypatch.setenv(name, value)
+def _no_server(own_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run without a server."""
 
     def run(project: Any, options: dict[str, Any]) -> None:
         plain.run(project, options["pipeline"], *options["overrides"])
@@ -40,8 +37,7 @@ def test_a_run_is_made_again_though_its_file_and_libraries_changed(
     project = put_databases(databases, plain.write(tmp_path, own=plain.FEW))
     first = plain.run(project, "own", "train.count=4", "seed=3")
     tracking.log_missing_runs(project)
-    done = rerun(tmp_path, first.id, "--dry-run")
-    assert "nothing differs" in done.output
+    assert "nothing differs" in rerun(tmp_path, first.id, "--dry-run").output
     other = {"train": {"count": 9, "size": 30}, "grid": {"aggregate.cutoff": [0.6]}}
     plain.write(tmp_path, own={**plain.FEW, **other})
     done = rerun(tmp_path, first.id)
