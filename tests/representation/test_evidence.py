@@ -33,21 +33,16 @@ def test_another_basis_is_chosen_where_it_errs_less(
     few, places = labelled(50, np.ones(40), 1.0)
     name, made = CHOICE.choose(few, places, GRID)
     first = basis.orthonormal(basis.projection("fourier", 11, GRID)).apply(few)
-    zeros = np.zeros((50, 1))
-    errors = CHOICE.left_out_errors(np.hstack([first, zeros]), places)
-    common = name.startswith("fpca")
-    own = CHOICE.left_out_errors(made.apply(few), places, common)
+    errors = CHOICE.left_out_errors(np.pad(first, ((0, 0), (0, 1))), places)
+    own = CHOICE.left_out_errors(made.apply(few), places, name.startswith("fpca"))
     assert own.mean() < errors.mean() / 2
     assert made.matrix.shape == (12, 40)
-    curves, _ = labelled(50, np.ones(40), 0.0)
-    with monkeypatch.context() as patched:
-        patched.setattr(evidence, "CAUTION", 1e6)
-        assert CHOICE.choose(curves, places, GRID)[0] == "fourier 11"
-        loud = replace(CHOICE, noise=0.02)
-        assert loud.choose(curves, places, GRID)[0] == "fpca 12"
-    made = CHOICE.choose(curves, np.arange(50) % 2, GRID)[1]
     assert made.name == "auto"
     assert np.array_equal(made.gram, np.eye(12))
+    curves, _ = labelled(50, np.ones(40), 0.0)
+    monkeypatch.setattr(evidence, "CAUTION", 1e6)
+    for noise, kept in ((CHOICE.noise, "fourier 11"), (0.02, "fpca 12")):
+        assert replace(CHOICE, noise=noise).choose(curves, places, GRID)[0] == kept
 
 
 def test_a_rare_class_that_nothing_tells_is_left_to_the_majority() -> None:
@@ -77,8 +72,7 @@ def test_left_out_errors_are_those_of_simulated_noise() -> None:
 def test_a_record_is_as_long_whatever_is_left_out() -> None:
     """Z of those who volunteer has mean square 1 over all numbers."""
     curves, places = labelled(50, np.ones(40), 3.0)
-    _, made = CHOICE.choose(curves, places, GRID)
-    coefficients = made.apply(curves)
+    coefficients = CHOICE.choose(curves, places, GRID)[1].apply(curves)
     centre, scale = CHOICE.constants(coefficients, False)
     z = (coefficients - centre) / scale
     assert (z**2).sum() / (len(z) - 1) == pytest.approx(12)
