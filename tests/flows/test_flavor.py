@@ -35,13 +35,8 @@ KINDS = {  # the study of each kind of model, and how its signature begins
     "table": "['age': double (optional), 'sex': string (optional), 'dose': double",
     "long": "['who': string (optional), 't': string (optional), 'v': double (opti",
 }
-# Run in a fresh process: each line is what it predicts.
-ELSEWHERE = """
-import json, sys, mlflow
-model = mlflow.pyfunc.load_model(sys.argv[1])
-print(json.dumps({"predictions": model.predict(model.input_example).tolist()}))
-mlflow.models.predict(sys.argv[1], input_path=sys.argv[2], env_manager="local")
-"""
+PREDICT = """import sys, mlflow
+mlflow.models.predict(sys.argv[1], input_path=sys.argv[2], env_manager="local")"""
 
 
 def kept(
@@ -49,8 +44,8 @@ def kept(
 ) -> tuple[Any, Path, list[Artifact]]:
     """Return the model of a kind's smallest run, MLflow's folder, and what it is of."""
     if kind in {"table", "long"}:
-        frame = own.people() if kind == "table" else own.measurements()
-        frame.to_csv(root / f"{'people' if kind == 'table' else kind}.csv", index=False)
+        own.people().to_csv(root / "people.csv", index=False)
+        own.measurements().to_csv(root / "long.csv", index=False)
         project = plain.write(root, own=own.STUDIES[kind])
         record = plain.run(project, "own")
     else:
@@ -79,7 +74,6 @@ def test_a_model_of_each_kind_answers_its_example(
     body = (place / "serving_input_example.json").read_text()
     served = invocations(body, "application/json", loaded, schema).response
     assert json.loads(served)["predictions"] == expected
-    # The same record in other words: columns in another order, and further ones.
     turned = loaded.input_example.iloc[:, ::-1].assign(note="x")
     assert loaded.predict(turned).tolist() == expected
     # Statistics are told of what is drawn, the schema of all.
@@ -133,11 +127,10 @@ def test_a_typed_table_takes_what_a_reader_of_csv_makes_of_it(
 def test_a_fresh_process_serves_the_example(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`mlflow models serve`, `mlflow.models.predict` and `load_model` say the same."""
+    """`mlflow models serve` and `mlflow.models.predict` say the same."""
     _, place, _ = kept(kind, tmp_path, monkeypatch)
     example = place / "serving_input_example.json"
-    words = [sys.executable, "-c", ELSEWHERE, place, example]
-    said = subprocess.check_output(words, text=True).replace("}{", "}\n{")
+    said = subprocess.check_output([sys.executable, "-c", PREDICT, place, example])
     with listen(0) as free:
         address = "http://127.0.0.1:{1}".format(*free.getsockname())
     command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", place]
@@ -154,4 +147,4 @@ def test_a_fresh_process_serves_the_example(
             served = json.loads(urllib.request.urlopen(request).read())
         finally:
             os.killpg(server.pid, signal.SIGTERM)
-    assert [json.loads(line) for line in said.splitlines()] == [served, served]
+    assert json.loads(said) == served
