@@ -118,13 +118,13 @@ def test_public_bounds_of_curves_bound_their_coefficients(project: Project) -> N
 @pytest.mark.parametrize("derivative", [0, 1])
 def test_public_bounds_of_each_channel_are_reached_and_never_passed(derivative):
     """The worst curve within the channels' bounds has the bounds' coefficient."""
-    ends = np.array([[-2, 0], [2, 90]])
+    ends = [[-2, 0], [2, 90]]
     facts = {"grid": [*range(9)], "channels": ["x", "y"], "irregular": "smooth"}
-    facts |= {"bounds": dict(zip(("lower", "upper"), ends.tolist(), strict=True))}
+    facts |= {"bounds": {"lower": ends[0], "upper": ends[1]}}
     said = {"basis": "bspline", "size": 5, "order": 4, "coordinates": "orthonormal"}
-    said |= {"rescale": "min_max", "bounds": "public", "derivative": derivative}
+    said |= {"rescale": "min_max", "bounds": "public", "lower": -1.0, "upper": 1.0}
+    said |= {"derivative": derivative}
     params = {f"project.{name}": value for name, value in said.items()}
-    params |= {"project.lower": -1.0, "project.upper": 1.0}
     made = project_metadata({"ingest": SimpleNamespace(metadata=facts)}, params)
     encoding = Encoding.from_json(made["encoding"])
     assert (made["d"], encoding.smooth) == (2 * (5 - derivative), True)
