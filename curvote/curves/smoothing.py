@@ -31,11 +31,6 @@ _CLIENTS, _ROWS = 512, 1 << 18  # at once
 Integers = NDArray[np.int64]
 
 
-def spline_count(points: int) -> int:
-    """Return the number of splines that curves on so many grid points are fitted by."""
-    return min(max(ORDER, points), MOST_FUNCTIONS)
-
-
 def smooth(grid: Array, starts: Integers, times: Array, values: Array) -> Array:
     """Return n curves of C channels, fitted to measurements, on ``grid``: (n, C T).
 
@@ -55,7 +50,8 @@ def smooth(grid: Array, starts: Integers, times: Array, values: Array) -> Array:
 def _smooth_channel(
     grid: Array, starts: Integers, times: Array, values: Array
 ) -> Array:
-    n, points, k = len(starts) - 1, len(grid), spline_count(len(grid))
+    n, points = len(starts) - 1, len(grid)
+    k = min(max(ORDER, points), MOST_FUNCTIONS)
     knots = np.linspace(grid[0], grid[-1], k - ORDER + 2)
     on_grid = bspline_functions(grid, knots, ORDER)
     penalty = PENALTY * (grid[-1] - grid[0]) * spline_products(knots, ORDER)[1]
