@@ -313,12 +313,9 @@ class Segments:
 
     def channel(self, place: int) -> Segments:
         """Return the measurements of a channel; a client may have none."""
-        values = self.values[:, place : place + 1]
-        there = ~np.isnan(values[:, 0])
-        if there.all():
-            return Segments(self.starts, self.times, values)
+        there = ~np.isnan(self.values[:, place])
         starts = np.append(0, np.cumsum(there))[self.starts]
-        return Segments(starts, self.times[there], values[there])
+        return Segments(starts, self.times[there], self.values[there, place, None])
 
     def on_grid(self, parameters: Parameters) -> Floats:
         """Return each client's channels on the grid, one behind the other: (n, C T)."""
