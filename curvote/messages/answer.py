@@ -85,11 +85,10 @@ def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientD
     values = np.clip(record.values, *ends)
     if encoding.smooth:
         grid, rows = np.asarray(encoding.projection.grid), np.array([0, len(values)])
-        values = (
-            smooth_missing(grid, values)
-            if record.times is None
-            else smooth(grid, rows, record.times, values)[0]
-        )
+        if record.times is None:
+            values = smooth_missing(grid, values)
+        else:
+            values = smooth(grid, rows, record.times, values)[0]
         values = np.clip(values, *ends)
     missing = np.isnan(values).any()
     own_coefficients = encoding.projection.apply(np.nan_to_num(values)[None])
