@@ -459,8 +459,7 @@ def _values_of_line(path: Path, rows: list[list[Any]], points: int) -> Array:
         )
     values = [_parse_cell(cell) for cell in cells]
     if None in values:
-        place = f"value {values.index(None)} (counted from 0)"
-        raise _no_number_error(path, place)
+        raise _no_number_error(path, f"value {values.index(None)} (counted from 0)")
     return np.array(values, dtype=np.float64)
 
 
