@@ -182,21 +182,18 @@ def projection(
     points = check_grid(grid)
     check_size(basis, size, order, len(points), size_name=called, derivative=derivative)
     domain = (float(points[0]), float(points[-1]))
-    functions = BASES[basis](domain, size, order)
     from skfda import FDataGrid
 
     impulses = FDataGrid(np.eye(len(points)), grid_points=points)
-    matrix = impulses.to_basis(functions).coefficients.T
-    matrix = np.asarray(matrix, dtype=np.float64)
+    coefficients = impulses.to_basis(BASES[basis](domain, size, order)).coefficients
+    matrix = np.asarray(coefficients.T, dtype=np.float64)
     onto = Projection(matrix, np.eye(size), domain, basis, size, order, derivative)
     if derivative:
         matrix = derivative_matrix(onto) @ matrix
     return replace(onto, matrix=matrix, gram=_products(onto))
 
 
-def coefficient_count(
-    basis: str, size: int, derivative: int = 0, channels: int = 1
-) -> int:
+def coefficient_count(basis: str, size: int, derivative: int, channels: int = 1) -> int:
     """Return how many coefficients a curve has, or a derivative of it.
 
     A derivative takes a degree from a spline, and from a Fourier series its constant.
