@@ -112,10 +112,8 @@ class Deployments:
             for key, value in deployment.items():
                 before = json.loads(json.dumps(entry.get(key)))  # without YAML's types
                 if before != value:
-                    texts = as_one_line(before), as_one_line(value)
-                    changes.append(
-                        "{}: {} is {}, and should be {}".format(name, key, *texts)
-                    )
+                    now, right = as_one_line(before), as_one_line(value)
+                    changes.append(f"{name}: {key} is {now}, and should be {right}")
                     entry[key] = value
         for name in ours.keys() - wanted.keys():
             changes.append(f"{name} has no schedule in pipelines.yaml")

@@ -111,7 +111,7 @@ class PrefectServer:
         """
         self.url = os.environ.get("PREFECT_API_URL", "")
         serving = None if self.url else read_serving(self.home)
-        if serving and is_healthy(serving["url"], 2.0):  # `curvote serve` of this one
+        if serving and is_healthy(serving["url"], 2.0):  # that of `curvote serve`
             self.url = serving["url"]
             self._secret = environment.read_secret(self.secret_file)
         if not self.url:
