@@ -426,5 +426,5 @@ def rehearse_pipeline(
         if keep is not None:
             print(f"kept: {folder}\nreport: {page}")
     finally:
-        if keep is None:
+        if keep is None or not any(folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
