@@ -55,6 +55,8 @@ SLOW = {"audit", "browser", "faults", "flows", "reproduce", "run", "wheel"}
 # Files of five seconds and more go first: none is left for one processor at the end.
 LONG = {
     "datasets/test_own_data_page.py",
+    "flows/test_rehearsal.py",
+    "flows/test_rerun.py",
     "flows/test_serving.py",
     "run/test_final_models.py",
     "run/test_every_stage.py",
