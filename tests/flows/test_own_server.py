@@ -45,9 +45,8 @@ class OwnServer(Served):
     def command(self, *words: str) -> str:
         """Return what a command of this environment prints, errors too."""
         command, root = [sys.executable, "-m", *words], self.project.root
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        where = {"cwd": root, "env": self.environment, "text": True}
-        return str(subprocess.run(command, check=False, **streams, **where).stdout)
+        how: Any = {"stdout": -1, "stderr": -2, "cwd": root, "env": self.environment}
+        return str(subprocess.run(command, check=False, text=True, **how).stdout)
 
     def order(self, name: str, **order: Any) -> dict[str, Any]:
         """Order a run of a deployment, as Prefect's form does; return it when over."""
@@ -140,10 +139,11 @@ def stages(server: OwnServer, run: dict[str, Any]) -> dict[str, set[str]]:
     return found
 
 
-def test_a_run_with_no_parameter_is_in_mlflow_and_tells_on_its_page(
-    own: OwnServer,
-) -> None:
-    """No warning stands in its log; artifacts say what was done and what came out."""
+def test_a_run_tells_on_its_page_and_a_stage_is_rerun(own: OwnServer) -> None:
+    """No warning stands in its log; artifacts say what was done and what came out.
+
+    Then `only: [train]` as the form sends it; a stage that does not exist is refused.
+    """
     run = own.order("curvote/tiny")
     assert run["state"]["type"] == "COMPLETED", run["state"]
     (record,) = records.load_records(own.project, "tiny")
@@ -155,10 +155,6 @@ def test_a_run_with_no_parameter_is_in_mlflow_and_tells_on_its_page(
     tags = [set(task["tags"]) for task in own.of_run("task_runs", run)]
     cell = {"protocol=mrma", "epsilon=4", "learner=centroid"}
     assert {"stage=train", "side=server", *cell} in tags
-
-
-def test_a_stage_is_rerun_from_the_form(own: OwnServer) -> None:
-    """`only: [train]` as the form sends it; a stage that does not exist is refused."""
     form = {"pipeline": "tiny", "overrides": [], "only": ["train"], "seed": None}
     run = own.order("curvote/X", parameters=form)
     assert stages(own, run) == {"train": {"Completed"}, "mlflow": {"Completed"}}
