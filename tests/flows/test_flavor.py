@@ -129,11 +129,13 @@ def test_a_fresh_process_serves_the_example(
 ) -> None:
     """`mlflow models serve` and `mlflow.models.predict` say the same."""
     _, place, _ = kept(kind, tmp_path, monkeypatch)
+    programs = Path(sys.executable).parent  # MLflow looks for uvicorn on the path
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     example = place / "serving_input_example.json"
     said = subprocess.check_output([sys.executable, "-c", PREDICT, place, example])
     with listen(0) as free:
         address = "http://127.0.0.1:{1}".format(*free.getsockname())
-    command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", place]
+    command = [programs / "mlflow", "models", "serve", "-m", place]
     command += ["--env-manager", "local", "-h", "127.0.0.1", "-p", address[17:]]
     log = (tmp_path / "log").open("wb")
     given = {"stdout": log, "stderr": log, "start_new_session": True}
