@@ -160,7 +160,7 @@ def test_a_round_as_the_page_describes_it(
     """docs/own-data.md: a remote source, an owner's own file, one that counts."""
     page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
     stated = re.findall(r"`source: (\{name: remote.*?\})`", page, re.DOTALL)[0]
-    block = r"^```text\n(hour,acc_x,.*?)^```$"
+    block = r"^```none\n(hour,acc_x,.*?)^```$"
     (rows,) = re.findall(block, page, re.DOTALL | re.MULTILINE)
     asked = FAR | {"source": parse_value(stated), "epsilon": 1}
     server = Server(plain.write(tmp_path / "server", **{NAME: asked}))
