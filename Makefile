@@ -38,7 +38,7 @@ quick: $(DEV)  ## run the tests that start no server, no browser and no whole ru
 	$(VENV)/bin/python -m pytest -n auto -m 'not faults and not slow'
 
 lint: $(DEV)  ## check style, types, the direction of imports, and names
-	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff check --no-cache .  # its cache misses imports of what is gone
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
