@@ -21,7 +21,10 @@ from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.lines import ask_consent
 from curvote.flows.notices import failures_noticed, send_repeated_notice
 from curvote.flows.server.flow_runs import tag_flow_run
-from curvote.flows.server.permission import refuse_foreign_server
+from curvote.flows.server.permission import (
+    refuse_foreign_overrides,
+    refuse_foreign_server,
+)
 from curvote.flows.tracking.cells import main_number
 from curvote.flows.tracking.log import log_missing_runs
 from curvote.papers.registry import file_of
@@ -109,7 +112,8 @@ def chain(
         project: The folder with pipelines.yaml. Without it the nearest one counts,
             from the folder in which the run starts upwards.
         overrides: Settings that differ from pipelines.yaml in this run, each written
-            as key=value, such as train.size=40. Production takes next to none.
+            as key=value, such as train.size=40. Production takes next to none; a server
+            that the project does not name changes neither data set nor code.
         replicates: How many independent repetitions a study has; without it, what
             pipelines.yaml says.
         seed: The seed of a study; without it, what pipelines.yaml says.
@@ -168,6 +172,7 @@ def perform_run(
     records.record_killed(place, is_alive)
     with redaction():
         file = file_of(place, pipeline)
+        refuse_foreign_overrides(place, request.overrides)
         configured = file.configure_pipeline(
             pipeline,
             request.overrides,

@@ -39,6 +39,31 @@ def answer(project: Project, name: str = "real") -> str:
 
 
 @pytest.mark.parametrize(
+    "override",
+    [
+        "source.path=/records/ward.csv",
+        "source={name: table, path: ward.csv}",
+        "learners=[{name: 'os.path:join'}]",
+        "learners=[centroid, 'os.path:join']",
+        "protocols=[{name: mrma, source.size: 3}]",
+    ],
+)
+def test_a_study_takes_neither_data_nor_code_from_a_strange_server(
+    project: Project, override: str
+) -> None:
+    """Other settings it may change; the project's own servers may name both."""
+    request = chain.RunRequest(overrides=("train.size=2", override))
+    with pytest.raises(UserError, match="nothing was read.*" + re.escape(THEIRS)):
+        chain.perform_run("tiny", str(project.root), request)
+    request = chain.RunRequest(overrides=("train.size=2",))
+    with pytest.raises(UserError, match=PLANNED):
+        chain.perform_run("tiny", str(project.root), request)
+    named = as_yaml({"runtime": {"prefect": {"api": THEIRS}}})
+    project.pipelines_file.write_text(named + project.pipelines_file.read_text())
+    permission.refuse_foreign_overrides(project, (override,))
+
+
+@pytest.mark.parametrize(
     ("api", "said"),
     [
         (THEIRS, PLANNED),
