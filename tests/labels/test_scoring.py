@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
 from curvote.base.errors import UserError
 from curvote.labels import Codes, Score, encode, private_score
-from curvote.systems.labels.method.scoring import decode_unbiased
+from curvote.systems.labels.method.scoring import decode_unbiased, label_noise
 
 LINEAR = ("accuracy", "brier", "log_loss")
 Records = tuple[np.ndarray, np.ndarray]
@@ -98,6 +98,59 @@ def test_balanced_accuracy_lets_no_class_outweigh_another() -> None:
     assert private_score(always, None, codes).value == pytest.approx(0.7, abs=0.05)
 
 
+def score_often(
+    recalls: np.ndarray, shares: np.ndarray, epsilon: float, n: int, scoring: str
+) -> np.ndarray:
+    """Return (value, low, high) of 400 runs, of a model that knows no shares."""
+    k, runs, rng = len(shares), 400, np.random.default_rng(0)
+    y = rng.choice(k, size=runs * n, p=shares)
+    right = rng.random(len(y)) < recalls[y]
+    said = np.where(right, y, (y + rng.integers(1, k, size=len(y))) % k)
+    codes = encode(y, np.arange(k), epsilon, random_state=0)
+    parts = [slice(start, start + n) for start in range(0, len(y), n)]
+    told = [private_score(np.eye(k)[said[p]], None, codes[p], scoring) for p in parts]
+    return np.array([(it.value, it.low, it.high) for it in told])
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "n", "accuracy"),
+    [(2, 8.0, 30, 0.99), (10, 8.0, 100, 0.99), (3, 5.0, 30, 0.95), (5, 0.5, 30, 0.6)],
+)
+def test_an_interval_of_few_codes_covers(
+    k: int, epsilon: float, n: int, accuracy: float
+) -> None:
+    """Wald's covers .26 of the first: most runs find every code right, and no width."""
+    made = score_often(np.full(k, accuracy), np.full(k, 1 / k), epsilon, n, "accuracy")
+    assert np.mean((made[:, 1] <= accuracy) & (accuracy <= made[:, 2])) > 0.92
+    assert (made[:, 1] < made[:, 2]).all()
+
+
+@pytest.mark.parametrize(("k", "epsilon", "n"), [(5, 2.0, 600), (10, 5.0, 300)])
+def test_balanced_accuracy_needs_no_shares_of_the_model(
+    k: int, epsilon: float, n: int
+) -> None:
+    """Within 2.5 standard errors, though the model thinks all classes as common."""
+    shares, recalls = np.geomspace(1, 0.25, k), np.linspace(0.9, 0.6, k)
+    made = score_often(recalls, shares / shares.sum(), epsilon, n, "balanced_accuracy")
+    off = made[:, 0] - recalls.mean()
+    assert abs(off.mean()) < 2.5 * off.std() / 20
+    assert (
+        np.mean((made[:, 1] <= recalls.mean()) & (recalls.mean() <= made[:, 2])) > 0.92
+    )
+
+
+@pytest.mark.parametrize("encoder", ["vector", "oue", "rr", "subset", "hadamard"])
+@pytest.mark.parametrize("k", [2, 5])
+def test_noise_of_a_label_is_that_of_its_estimates(encoder: str, k: int) -> None:
+    """At the label's own number, and in the mean at the others."""
+    y = np.arange(40_000) % k
+    codes = encode(y, epsilon=1.0, encoder=encoder, random_state=0)
+    hits, made = y[:, None] == np.arange(k), decode_unbiased(codes)
+    told = label_noise(codes, float((made**2).sum(axis=1).mean()))
+    # 40,000 draws of a variance.
+    assert told == pytest.approx((made[hits].var(), made[~hits].var()), rel=0.05)
+
+
 @pytest.mark.parametrize("encoder", ["vector", "oue", "rr", "subset", "hadamard"])
 def test_rows_of_decoded_codes_sum_to_one_and_lose_no_mean(encoder: str) -> None:
     """A constant score is that constant, whatever the noise: it is the same in it."""
@@ -125,7 +178,9 @@ def test_a_function_is_scored_as_accuracy_is() -> None:
         assert given is X
         return told == told.max(axis=1, keepdims=True)
 
-    assert private_score(proba, X, codes, hits) == private_score(proba, X, codes)
+    assert (
+        private_score(proba, X, codes, hits)[:2] == private_score(proba, X, codes)[:2]
+    )
 
 
 def test_a_model_is_scored_as_its_probabilities_are() -> None:

@@ -28,7 +28,7 @@ from curvote.systems.common.study import draw_messages, score_table
 from curvote.systems.common.tables import columns_of
 from curvote.systems.labels import messages, metrics
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.encoding import Score, mean_score, predictions_of
+from curvote.systems.labels.codes.encoding import Score, predictions_of
 from curvote.systems.labels.learners import factory
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.graph import fit_graph
@@ -158,8 +158,8 @@ def fit_with_holdout(
     predictions = predictions_of(chosen, X, holdout_codes)
     scores: list[tuple[Any, ...]] = []
     for name in scoring.SCORINGS:
-        values = scoring.score_contributions(predictions, X, holdout_codes, name)
-        scores.append((name, *mean_score(values), len(holdout)))
+        told = scoring.score_predictions(predictions, X, holdout_codes, name)
+        scores.append((name, *told, len(holdout)))
     final = fit_model(records, chosen.learner_.fixed(), params, seed)
     return final, columns_of(scores, kinds)
 

@@ -221,7 +221,9 @@ def _list_names(classes: NDArray[Any]) -> str:
     return text + (", ..." if len(classes) > 8 else "")
 
 
-# The quantile of the normal law that a two-sided interval of 95 % ends at.
+# What a two-sided interval of 95 % leaves at either end, and the quantile of the normal
+# law that it ends at.
+TAIL: Final = 0.025
 Z: Final = 1.959963984540054
 
 

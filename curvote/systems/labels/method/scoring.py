@@ -1,16 +1,21 @@
 """Scores of a model from noised codes alone: unbiased, with their standard errors."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, erfcx
 
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes import encoding
-from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.codes import NONE, Codes
+from curvote.systems.labels.codes.encoders import build_encoder
 from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
 
 
@@ -43,56 +48,106 @@ def refuse_biased_codes(codes: Codes) -> None:
         )
 
 
-# A class of a smaller share than one record in so many counts as one that nobody has.
-_FEWEST = 1e-4
-# Noise alone makes a difference of once its variance in the mean, and seldom of this.
-_PULL = 1.5
+class Recalls(NamedTuple):
+    """Estimates of each class's recall, (K,), and what they were made of.
+
+    With Z the estimated one-hot labels and C = Z where the class is predicted, else 0:
+    ``share`` is the mean of Z, ``inverse`` estimates 1/share, ``right`` is the mean of
+    C, and ``value`` estimates right/share. All are 0 for a class that nobody has.
+    """
+
+    share: FloatArray
+    inverse: FloatArray
+    right: FloatArray
+    value: FloatArray
+
+    @classmethod
+    def from_codes(cls, predictions: encoding.Predictions, codes: Codes) -> Recalls:
+        """Return the recalls of predictions, by shares of codes alone.
+
+        Unbiased under normal noise: what of C goes with Z is regressed out, so that the
+        rest is independent of Z, and 1/share is estimated without bias by Mills' ratio
+        of the share over its deviation (Voinov 1985), of shares below 0 by that of 0.
+        """
+        n, k = len(codes), codes.n_classes
+        total, squares, right, crossed = np.zeros((4, k))
+        for rows, part in codes.blocks():
+            decoded = decode_unbiased(part)
+            hits = _hit_matrix(predictions.places[rows], codes)
+            total += decoded.sum(axis=0)
+            squares += (decoded**2).sum(axis=0)
+            right += (decoded * hits).sum(axis=0)
+            crossed += (decoded**2 * hits).sum(axis=0)
+        share, right = total / n, right / n
+        # Times n the variance of a share, which is no less than the encoder's noise.
+        _, noise = label_noise(codes, float(squares.sum()) / n)
+        spread = (squares / n - share**2).clip(noise)
+        seen, noisy = squares > 0, spread > 0
+        deviation = np.sqrt(np.where(noisy, spread, 1) / max(1, n - 1))
+        steps = share.clip(0) / deviation
+        inverse = np.sqrt(np.pi / 2) * erfcx(steps / np.sqrt(2)) / deviation
+        inverse = np.where(noisy, inverse, seen)  # a class that everybody has: 1/1
+        slope = (crossed / n - right * share) / np.where(noisy, spread, 1)
+        return cls(share, inverse, right, slope + (right - slope * share) * inverse)
+
+    @property
+    def efficiency(self) -> float:
+        """How many records of equal classes tell as much as one of these, at most 1."""
+        return float(np.count_nonzero(self.inverse) ** 2 / self.inverse.sum())
 
 
 def balanced_contributions(
     predictions: encoding.Predictions, codes: Codes
 ) -> FloatArray:
     """Return each record's contribution to the mean recall, (n,)."""
-    n, k = len(codes), codes.n_classes
-    total, squares, right = np.zeros(k), np.zeros(k), np.zeros(k)
+    share, inverse, right, value = Recalls.from_codes(predictions, codes)
+    weights, values = inverse / np.count_nonzero(inverse), np.empty(len(codes))
     for rows, part in codes.blocks():
         decoded = decode_unbiased(part)
-        total += decoded.sum(axis=0)
-        squares += (decoded**2).sum(axis=0)
-        right += (decoded * _hit_matrix(predictions.places[rows], codes)).sum(axis=0)
-    # A one-hot label is its own square: what the squares are above it is noise.
-    noise = (squares - total).clip(0) / n**2
-    share, shrinkage = _shrink_shares(total / n, noise, predictions.proba.mean(axis=0))
-    present = share > _FEWEST  # shares sum to 1: some class always is
-    recall = right[present] / n / share[present]
-    decoded_share, share = total[present] / n, share[present]
-    values = np.empty(n)
-    for rows, part in codes.blocks():
-        decoded = decode_unbiased(part)
-        hits = _hit_matrix(predictions.places[rows], codes)
-        correct = (decoded * hits)[:, present]
-        # The influence on each recall to the first order; and the mean of its second
-        # order, which is what the ratio of two estimates is off, over n.
-        shift = shrinkage * (decoded[:, present] - decoded_share) / share
-        first = correct / share - recall - recall * shift
-        values[rows] = (first + first * shift / n).mean(axis=1)
-    return np.asarray(values + recall.mean())
+        correct = decoded * _hit_matrix(predictions.places[rows], codes)
+        # The influence on each recall, whose mean is 0.
+        values[rows] = (correct - right - value * (decoded - share)) @ weights
+    return np.asarray(values + value.sum() / np.count_nonzero(inverse))
 
 
-def _shrink_shares(
-    decoded: FloatArray, noise: FloatArray, expected: FloatArray
-) -> tuple[FloatArray, float]:
-    """Return the shares shrunk to those that the model expects, and the shrinkage.
+def label_noise(codes: Codes, square: float) -> tuple[float, float]:
+    """Return the variance of an estimated one-hot label: at its 1, and at a 0.
 
-    As far as they differ by no more than noise (after James & Stein 1961, positive
-    part, for more than three classes). A class counts as no rarer than the noise left
-    could make it.
+    For an encoder that treats all classes alike. The two follow from the variance of
+    the difference of 1 and 0, which its law gives, and from ``square``, the mean sum of
+    squares of an estimate.
     """
-    distance = float(((decoded - expected) ** 2).sum())
-    pull = _PULL * float(noise.sum()) * (len(decoded) > 3)
-    shrinkage = 1 - min(1.0, pull / distance) if pull else 1.0
-    shrunk = expected + shrinkage * (decoded - expected)
-    return np.maximum(shrunk, shrinkage * np.sqrt(noise)), shrinkage
+    mechanism: Any = codes.mechanism
+    if codes.encoder == NONE:
+        return 0.0, 0.0
+    if codes.prior is not None:  # an even one
+        mechanism = build_encoder("k_rr", codes.n_classes, codes.epsilon)
+    pair, k = float(mechanism.pair_variance()), codes.n_classes
+    every = square - 1  # the variance of all K numbers of a record
+    at_label = ((k - 1) * pair - every) / k
+    beside = ((k + 1) / (k - 1) * every - pair) / k
+    return max(at_label, 0.0), max(beside, 0.0)
+
+
+def share_interval(
+    told: encoding.Score, n: float, at_one: float, at_zero: float
+) -> encoding.Score:
+    """Return a share's estimate with the exact interval of a noised bit.
+
+    An estimate whose record has variance ``at_one`` where it is right and ``at_zero``
+    where it is wrong has mean and variance of that bit, kept with probability p where
+    it is 1 and turned to 1 with probability q where it is 0, for one p and q; `k_rr`
+    and `subset_selection` send just that bit. So many of ``n`` bits have the interval
+    of Clopper and Pearson (1934), never shorter than 95 %.
+    """
+    slope = 1 + at_one - at_zero
+    gap = 1 / math.sqrt(4 * at_zero + slope**2)  # p - q
+    q = (1 - slope * gap) / 2
+    ones = min(max(n * (q + gap * told.value), 0.0), n)
+    low = betaincinv(ones, n - ones + 1, encoding.TAIL) if ones > 0 else 0.0
+    high = betaincinv(ones + 1, n - ones, 1 - encoding.TAIL) if ones < n else 1.0
+    ends = (float(low) - q) / gap, (float(high) - q) / gap
+    return told._replace(low=min(ends[0], told.value), high=max(ends[1], told.value))
 
 
 def _hit_matrix(places: NDArray[np.int64], codes: Codes) -> NDArray[np.bool_]:
@@ -126,8 +181,8 @@ def private_score(
         ``brier`` is the sum over classes of squared differences, in [0, 2], and
         ``log_loss`` the mean of -ln p: for both less is better. A function of (X, proba
         (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
-        the mean of ratios of estimates, one a class: consistent, and rough where a
-        class's share is less than twice its standard error.
+        the mean of ratios of estimates, one a class: unbiased where each class's share
+        is above its standard error, and very rough below.
 
     Returns
     -------
@@ -154,7 +209,24 @@ def private_score(
             " them. Plain labels are for model.score(X, y)."
         )
     predictions = encoding.predictions_of(model, X, codes)
-    return encoding.mean_score(score_contributions(predictions, X, codes, scoring))
+    return score_predictions(predictions, X, codes, scoring)
+
+
+def score_predictions(
+    predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
+) -> encoding.Score:
+    """Return the score of predictions for records ``X`` of these codes."""
+    told = encoding.mean_score(score_contributions(predictions, X, codes, scoring))
+    if scoring == ACCURACY:
+        squares = ((decode_unbiased(it) ** 2).sum() for _, it in codes.blocks())
+        at = label_noise(codes, float(sum(squares)) / len(codes))
+        return share_interval(told, len(codes), *at)
+    if scoring == BALANCED:
+        size = len(codes) * Recalls.from_codes(predictions, codes).efficiency
+        # Noise is what the error has beyond that of so many records without noise.
+        noise = max(told.se**2 * size - told.value * (1 - told.value), 0.0)
+        return share_interval(told, size, noise, noise)
+    return told
 
 
 def score_contributions(
@@ -184,9 +256,10 @@ def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
     return values
 
 
+ACCURACY: Final = "accuracy"
 BALANCED: Final = "balanced_accuracy"
 LINEAR: Final[Mapping[str, ScoreFunction]] = {
-    "accuracy": lambda it: np.eye(it.proba.shape[1])[it.places],
+    ACCURACY: lambda it: np.eye(it.proba.shape[1])[it.places],
     "brier": lambda it: np.sum(it.proba**2, axis=1, keepdims=True) - 2 * it.proba + 1,
     "log_loss": lambda it: -np.log(it.proba.clip(_LEAST)),
 }
