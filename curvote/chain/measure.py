@@ -37,7 +37,9 @@ class Metric:
     who has it, with {value} in it, and ``words`` say what it is; in them and in
     ``label`` {record} is what the data call a record. ``bound`` names the fact of the
     data that holds the best value possible, where it is known. One without a ``figure``
-    stands in tables only, or in figures of its system's own. One that is told of
+    stands in tables only, or in figures of its system's own. One that ``stands_in`` for
+    the metric that it is beside is told where that tells nothing, and then leads. One
+    that is told of
     ``group_kind`` class, say, has a score for every group called so; pages have a
     section for it.
     """
@@ -52,6 +54,7 @@ class Metric:
     bound: str = ""
     spread: bool = False
     figure: bool = True
+    stands_in: bool = False
     group_kind: str = ""
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.cli import terminal
 from curvote.flows.tracking import cells as score_cells
+from curvote.messages.measures import errors_tell_nothing
 from curvote.pipeline.run import comparison as comparisons
 from curvote.pipeline.store import records
 from curvote.report.card import Card, PublicBounds
@@ -64,6 +65,11 @@ def print_scores(
     every = score_cells.load_scores(record, rows)
     if name is None:
         scores = [score for score in every if not score.metric.group_kind]
+        if errors_tell_nothing(rows):
+            print("No privacy errs as often as the majority, so errors tell nothing.")
+            names = {n for s in scores for n, m in s.further.items() if m.stands_in}
+            ahead = [s.score_of(n) for n in sorted(names, reverse=True) for s in scores]
+            scores = [score for score in ahead if score is not None] + scores
     else:
         matches = (score.score_of(name) for score in every)
         scores = [score for score in matches if score is not None]

@@ -101,8 +101,13 @@ def leaf_scores(shares: CellShares) -> Array:
 
 def predict_cells(scores: Array, partitions: Partitions, z: Array) -> IndexArray:
     """Return the class indices (n,) that scores (Q, C, K) predict for z."""
+    return np.asarray(total_scores(scores, partitions, z).argmax(axis=1))
+
+
+def total_scores(scores: Array, partitions: Partitions, z: Array) -> Array:
+    """Return the scores (n, K) of each class for z, by scores (Q, C, K) of cells."""
     total = np.zeros((len(z), scores.shape[2]))
     for row in range(partitions.count):
         cells = partitions.place(z, np.full(len(z), row))
         total += scores[row, cells]
-    return np.asarray(total.argmax(axis=1))
+    return total

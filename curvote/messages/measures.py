@@ -1,7 +1,7 @@
 """Metrics that several systems share, and the table of methods."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
@@ -33,7 +33,25 @@ RECALL: Final = Metric(
     figure=False,
     group_kind="class",
 )
-ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED, RECALL)
+BALANCED_ERROR: Final = Metric(
+    "balanced_error",
+    "balanced error",
+    beside="misclassification",
+    spread=True,
+    stands_in=True,
+    sentence="errs on {value} of new {record}s if each class counts alike",
+    words="Mean over the classes of the share that each method gets wrong",
+)
+AUC: Final = Metric(
+    "auc",
+    "AUC",
+    better="higher",
+    beside="misclassification",
+    spread=True,
+    stands_in=True,
+    words="How often one of the second class is ranked above one of the first",
+)
+ERRORS: Final = (MISCLASSIFICATION, BALANCED_ERROR, AUC, NONE_PASSED, RECALL)
 
 
 def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
@@ -75,3 +93,21 @@ VOLUNTEERS = METHODS["volunteers"]
 def methods_named(names: str) -> tuple[Method, ...]:
     """Return the methods of these names, which blanks part."""
     return tuple(METHODS[name] for name in names.split())
+
+
+def errors_tell_nothing(rows: Iterable[Mapping[Any, Any]]) -> bool:
+    """Return whether no privacy errs as often as the majority, by scores of a run.
+
+    As far as the standard error of either tells: where one class is rare, or nothing
+    can be learnt.
+    """
+    best: dict[str, float] = {}
+    for row in rows:
+        method = row["method"]
+        if (
+            method in {CLEAN.name, MAJORITY.name}
+            and row["metric"] == MISCLASSIFICATION.name
+        ):
+            least = row["value"] + (row["se"] or 0.0) * (method == CLEAN.name)
+            best[method] = min(best.get(method, 1.0), least)
+    return len(best) == 2 and best[CLEAN.name] >= best[MAJORITY.name]

@@ -20,6 +20,7 @@ from curvote.chain.measure import Look, Method, Metric
 from curvote.chain.system import MessageDescription
 from curvote.ledger.amounts import Entry
 from curvote.messages.amplification import ShuffledGuarantee
+from curvote.messages.measures import errors_tell_nothing
 from curvote.pipeline.run.audit_tasks import MessageLoss
 from curvote.pipeline.run.results import RunView
 
@@ -167,8 +168,19 @@ class PageData:
 
     @cached_property
     def measured_metrics(self) -> list[Metric]:
-        """The metrics with known values."""
-        return [m for m in self.metrics if self.metric_scores(m)["value"].notna().any()]
+        """The metrics with known values; first those that stand in for another.
+
+        They do where no privacy errs as often as the majority, and are left out
+        elsewhere.
+        """
+        leads = errors_tell_nothing(self.scores.to_dict("records"))
+        measured = [
+            metric
+            for metric in self.metrics
+            if self.metric_scores(metric)["value"].notna().any()
+            and (leads or not metric.stands_in)
+        ]
+        return sorted(measured, key=lambda metric: not metric.stands_in)
 
     @property
     def figure_metrics(self) -> list[Metric]:

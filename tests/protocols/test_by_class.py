@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from curvote.base.errors import UserError
 from curvote.chain.measure import SCORES
 from curvote.cli.tables import print_scores
+from curvote.curves.encoding import predict_indices
 from curvote.flows.tracking.cells import load_scores, metrics_by_cell
 from curvote.learning.votes import average_classifiers
+from curvote.messages.measures import errors_tell_nothing
 from curvote.messages.message import ClientData
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import RunView, final_views, mean_scores
@@ -21,7 +24,7 @@ from curvote.pipeline.store.records import RunRecord
 from curvote.report.page import load_page_data, render_report
 from curvote.systems.common import study
 from curvote.systems.common.checks import class_count
-from curvote.systems.common.models import combine_lines, combined_predictions
+from curvote.systems.common.models import combine_lines, combined_decisions
 from curvote.systems.common.page.utilities import ByClass
 from curvote.systems.common.questions import (
     answer_questions,
@@ -61,18 +64,53 @@ def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
         if (truth == k).any()
     }
     rows = told[SCORES.name]
-    found = dict(zip(rows["group"][1:], rows["value"][1:], strict=True))
+    of_class = rows["metric"] == "recall"
+    found = dict(zip(rows["group"][of_class], rows["value"][of_class], strict=True))
     assert found == pytest.approx(recalls)
-    assert rows["group"][0] is None
+    balanced = rows["value"][rows["metric"] == "balanced_error"]
+    missed = [1 - np.mean(list(recalls.values()))] * (len(recalls) > 1)
+    assert balanced.tolist() == pytest.approx(missed)
+    assert set(rows["group"][~of_class]) == {None}
     for true, other, n in zip(*counted.values(), strict=True):
         context = (truth == names.index(true)) & (said == names.index(other))
         assert n == context.sum()
 
 
-def test_of_two_classes_nothing_is_told() -> None:
-    """Their tables stay what they were."""
-    rows, ends = score_rows({"own": 0.5}), np.array([0, 1])
-    assert study.add_class_scores(rows, "own", ends, ends, ["no", "yes"]) is rows
+def test_two_classes_are_ranked_beside_who_says_one() -> None:
+    """Balanced error and AUC as scikit-learn has them; neither where all are of one."""
+    rng, rows = np.random.default_rng(0), score_rows({"majority": 0.2, "own": 0.5})
+    truth, decision = (rng.random(200) < 0.2).astype(int), rng.normal(size=200)
+    places, names = (decision > 0).astype(int), ["no", "yes"]
+
+    def scores_of(truth: np.ndarray) -> dict[tuple[str, str], float]:
+        table = study.add_class_scores(rows, "own", truth, places, names, decision)
+        (told,) = table.values()
+        pairs = zip(told["method"], told["metric"], strict=True)
+        return dict(zip(pairs, told["value"], strict=True))
+
+    assert scores_of(truth) == {
+        ("majority", "misclassification"): 0.2,
+        ("own", "misclassification"): 0.5,
+        ("majority", "balanced_error"): 0.5,
+        ("majority", "auc"): 0.5,
+        ("own", "balanced_error"): 1 - balanced_accuracy_score(truth, places),
+        ("own", "auc"): roc_auc_score(truth, decision),
+    }
+    assert ("own", "auc") not in scores_of(np.zeros(200, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("clean", "se", "leads"),
+    [(0.05, 0.0, True), (0.045, 0.01, True), (0.03, 0.01, False), (None, None, False)],
+)
+def test_errors_tell_nothing_where_no_privacy_errs_as_the_majority(
+    clean: float | None, se: float | None, *, leads: bool
+) -> None:
+    """As far as a standard error tells; who has no such row is never told so."""
+    row = {"metric": "misclassification", "se": 0.0}
+    rows = [row | {"method": "majority", "value": 0.05}]
+    rows += [row | {"method": "clean", "value": clean, "se": se}] * (clean is not None)
+    assert errors_tell_nothing(rows) is leads
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +151,7 @@ def test_two_classes_have_no_such_table(done: tuple[Project, RunRecord]) -> None
     for view in final_views(project, plain.run(project, "two")):
         assert not view.holds("report", CONFUSION.name)
         scores = view.read("report", SCORES.name)
-        assert set(scores["metric"].astype(str)) <= {"misclassification"}
+        assert "recall" not in set(scores["metric"].astype(str))
 
 
 def test_rows_of_each_class_are_listed_and_logged(
@@ -252,11 +290,8 @@ def test_right_answers_name_the_class(code: Code, n_classes: int) -> None:
     own = code(n_classes)
     records = np.eye(n_classes)  # f(z) = answer of class k at corner k
     lines = np.tile(own, (2, 1)), np.zeros(2 * len(own))
-    told = combined_predictions(own, records, lines, np.full(2 * len(own), 0.5))
+    weights = np.full(2 * len(own), 0.5)
+    told = predict_indices(combined_decisions(own, records, lines, weights))
     assert told.tolist() == list(range(n_classes))
-    assert (
-        combined_predictions(
-            own, records, (-lines[0], lines[1]), np.full(2 * len(own), -0.5)
-        )
-        == told
-    ).all()
+    turned = combined_decisions(own, records, (-lines[0], lines[1]), -weights)
+    assert (predict_indices(turned) == told).all()

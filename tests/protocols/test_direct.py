@@ -192,8 +192,10 @@ def test_scores_are_the_arm_beside_the_majority(arm: str) -> None:
     """One classifier of everybody's reports in each replicate."""
     made = study(arm)
     for replicate, scores in enumerate(made["report"].each("scores")):
-        assert scores["method"].tolist() == ["majority", arm]
-        assert set(scores["metric"]) == {"misclassification"}
+        methods = ["majority", arm, *["majority"] * 2, *[arm] * 2]
+        assert scores["method"].tolist() == methods
+        ranked = ["balanced_error", "auc"]
+        assert scores["metric"].tolist() == ["misclassification"] * 2 + ranked * 2
         n = made["aggregate"].columns("classifier", (replicate,))["n"]
         assert n.tolist() == [EVERYBODY.count(CLIENTS)]
 

@@ -143,9 +143,11 @@ def score(method: str, context: StageContext) -> Rows:
     z, truth = clients.features_and_places("rescaled", "test")
     scorecard = context.rows("aggregate", "scorecard")
     partitions, scores = read_scorecard(scorecard, z.shape[1], len(classes))
-    places = cells.predict_cells(scores, partitions, z)
+    total = cells.total_scores(scores, partitions, z)
     errors = {"majority": majority_error(context, clients)}
-    return study.score_places(context, truth, {method: places}, errors)
+    ranking = total[:, 1] - total[:, 0] if len(classes) == 2 else None
+    predictions = {method: total.argmax(axis=1)}
+    return study.score_places(context, truth, predictions, errors, ranking)
 
 
 score_counts = partial(score, "counts")

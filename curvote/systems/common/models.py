@@ -59,7 +59,17 @@ def classifier_line(rows: Columns) -> LinearModel:
 
 def predict_places(features: tables.Array, rows: Columns) -> NDArray[np.int64]:
     """Return the places (n,) of classes that a table ``classifier`` predicts."""
-    return predict_indices(features @ rows["coef"].T + rows["intercept"])
+    return predict_indices(decision_values(features, rows))
+
+
+def decision_values(features: tables.Array, rows: Columns) -> tables.Array:
+    """Return the values (n, R) of a table ``classifier``: R is 1 of two classes."""
+    return np.asarray(features @ rows["coef"].T + rows["intercept"])
+
+
+def ranking_of(decisions: tables.Array) -> tables.Array | None:
+    """Return the values (n,) that rank people between two classes, None for more."""
+    return decisions[:, 0] if decisions.shape[1] == 1 else None
 
 
 def average_ensemble(lines: Lines, ensemble: Columns) -> LinearModel:
@@ -96,16 +106,16 @@ def combined_error(
     weights: tables.Array,
 ) -> float:
     """Return the share of ``tested`` clients that a combination gets wrong."""
-    predictions = combined_predictions(code, tested[0], lines, weights)
+    predictions = predict_indices(combined_decisions(code, tested[0], lines, weights))
     return float(np.mean(predictions != tested[1]))
 
 
-def combined_predictions(
+def combined_decisions(
     code: tables.Array, features: tables.Array, lines: Lines, weights: tables.Array
-) -> NDArray[np.int64]:
-    """Return the places (n,) that a combination predicts for ``features``."""
+) -> tables.Array:
+    """Return the values (n, R) of a combination for ``features``."""
     coef, intercept = combine_lines(code, lines, weights)
-    return predict_indices(features @ coef.T + intercept)
+    return np.asarray(features @ coef.T + intercept)
 
 
 def combine_lines(code: tables.Array, lines: Lines, weights: tables.Array) -> Lines:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from curvote.base.classes import class_signs
 from curvote.chain.axis import PipelineSettings
@@ -23,7 +24,13 @@ from curvote.chain.stage import (
 )
 from curvote.curves.encoding import classifier_features, decision_sign
 from curvote.data import lookup
-from curvote.messages.measures import MISCLASSIFICATION, NONE_PASSED, RECALL
+from curvote.messages.measures import (
+    AUC,
+    BALANCED_ERROR,
+    MISCLASSIFICATION,
+    NONE_PASSED,
+    RECALL,
+)
 from curvote.messages.message import Array, ClientData, Message, assign_candidates
 from curvote.messages.roles import Roles, RowIndex, roles_of_table
 from curvote.messages.stages import configured_task, study_metadata
@@ -174,7 +181,10 @@ class TestClients:
         return np.asarray(np.mean(wrong, axis=0))
 
 
-def score_table(rows: Iterable[tuple[str, str, float]]) -> Rows:
+ScoreRow = tuple[str, str, float]
+
+
+def score_table(rows: Iterable[ScoreRow]) -> Rows:
     """Return the table ``scores`` of (method, metric, value)."""
     kinds = {"method": object, "metric": object, "value": np.float64}
     return {SCORES.name: columns_of(rows, kinds)}
@@ -217,12 +227,13 @@ def score_places(
     truth: Places,
     predictions: Mapping[str, Places],
     errors: Mapping[str, float] | None = None,
+    decision: Array | None = None,
 ) -> Rows:
     """Return the tables of a report stage from the places that methods predict.
 
     ``truth`` and each of ``predictions`` (n,) are places of classes, of the tested
-    clients; ``errors`` are those of further methods, ahead of them. Of more than two
-    classes the last method has recalls, too.
+    clients; ``errors`` are those of further methods, ahead of them. The last method has
+    more scores, by `add_class_scores`, which takes its ``decision`` (n,).
     """
     classes = context.inputs["project"].metadata["classes"]
     own_errors = {
@@ -230,7 +241,7 @@ def score_places(
     }
     rows = score_rows({**(errors or {}), **own_errors})
     main = [*predictions][-1]
-    return add_class_scores(rows, main, truth, predictions[main], classes)
+    return add_class_scores(rows, main, truth, predictions[main], classes, decision)
 
 
 def confusion_matrix(truth: Places, predictions: Places, k: int) -> Places:
@@ -245,19 +256,58 @@ def mean_recall(matrix: Places) -> float:
     return float((np.diag(matrix)[n > 0] / n[n > 0]).mean())
 
 
-def add_class_scores(
-    rows: Rows, method: str, truth: Places, predictions: Places, classes: Sequence[str]
-) -> Rows:
-    """Return the tables of a report stage with scores of each class added.
+def ranking_scores(
+    method: str, truth: Places, predictions: Places, decision: Array | None = None
+) -> Iterator[ScoreRow]:
+    """Yield balanced error and, given decision values (n,), AUC of a method.
 
-    ``truth`` and ``predictions`` (n,) are places of the tested clients' ``classes``. Of
-    more than two, ``scores`` gets a row ``recall`` of the ``method`` for each class
-    that was tested, and there is a table ``confusion``; of two the ``rows`` stay as
-    they are.
+    Nothing where only one class was tested.
     """
-    if len(classes) == 2:
-        return rows
+    if len(np.unique(truth)) > 1:
+        matrix = confusion_matrix(
+            truth, predictions, 1 + int(max(truth.max(), predictions.max()))
+        )
+        yield method, BALANCED_ERROR.name, 1 - mean_recall(matrix)
+        if decision is not None:
+            yield method, AUC.name, float(roc_auc_score(truth, decision))
+
+
+def chance_scores(n_classes: int) -> Iterator[ScoreRow]:
+    """Yield what whoever always says one class has: of two classes also its AUC."""
+    yield "majority", BALANCED_ERROR.name, 1 - 1 / n_classes
+    if n_classes == 2:
+        yield "majority", AUC.name, 0.5
+
+
+def add_scores(rows: Rows, more: Iterable[ScoreRow]) -> Rows:
+    """Return the tables of a report stage with scores (method, metric, value) added."""
+    added = score_table(more)[SCORES.name]
+    scores = {name: np.append(v, added[name]) for name, v in rows[SCORES.name].items()}
+    return rows | {SCORES.name: scores}
+
+
+def add_class_scores(  # noqa: PLR0917 - as `score_places`
+    rows: Rows,
+    method: str,
+    truth: Places,
+    predictions: Places,
+    classes: Sequence[str],
+    decision: Array | None = None,
+) -> Rows:
+    """Return the tables of a report stage with scores that look at classes added.
+
+    ``truth`` and ``predictions`` (n,) are places of the tested clients' ``classes``.
+    ``scores`` gets the ``method``'s balanced error, with its ``decision`` (n,) for the
+    second of two classes its AUC, and what the majority has of both. Of more than two
+    classes it gets a row ``recall`` for each that was tested, and there is a table
+    ``confusion``.
+    """
     k, names = len(classes), np.array(classes, dtype=object)
+    if "majority" in rows[SCORES.name]["method"]:
+        rows = add_scores(rows, chance_scores(k))
+    rows = add_scores(rows, ranking_scores(method, truth, predictions, decision))
+    if k == 2:
+        return rows
     matrix = confusion_matrix(truth, predictions, k)
     tested = matrix.sum(axis=1)
     was_tested = tested > 0

@@ -8,11 +8,16 @@ import numpy as np
 
 from curvote.chain import stage
 from curvote.curves.direction import Whitening
+from curvote.curves.encoding import predict_indices
 from curvote.learning import directions, fallback
 from curvote.messages import arms
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
-from curvote.systems.common.models import classifier_columns, predict_places
+from curvote.systems.common.models import (
+    classifier_columns,
+    decision_values,
+    ranking_of,
+)
 from curvote.systems.direct import messages
 from curvote.systems.references.stages import majority_error
 
@@ -73,11 +78,11 @@ def score(context: stage.StageContext) -> stage.Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
     clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
-    places = predict_places(features, context.rows("aggregate", "classifier"))
+    decisions = decision_values(features, context.rows("aggregate", "classifier"))
     errors = {"majority": majority_error(context, clients)}
-    return study.score_places(
-        context, truth, {context.metadata["method"]: places}, errors
-    )
+    predictions = {context.metadata["method"]: predict_indices(decisions)}
+    ranking = ranking_of(decisions)
+    return study.score_places(context, truth, predictions, errors, ranking)
 
 
 privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(

@@ -158,8 +158,8 @@ def fit_with_holdout(
     predictions = predictions_of(chosen, X, holdout_codes)
     scores: list[tuple[Any, ...]] = []
     for name in scoring.SCORINGS:
-        told = scoring.score_predictions(predictions, X, holdout_codes, name)
-        scores.append((name, *told, len(holdout)))
+        score = scoring.score_predictions(predictions, X, holdout_codes, name)
+        scores.append((name, *score, len(holdout)))
     final = fit_model(records, chosen.learner_.fixed(), params, seed)
     return final, columns_of(scores, kinds)
 

@@ -13,7 +13,7 @@ from curvote.base import validate
 from curvote.base.classes import class_indices, class_signs
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.curves.encoding import decision_sign
+from curvote.curves.encoding import decision_sign, predict_indices
 from curvote.learning.directions import ReportMean, one_round_classifier
 from curvote.learning.votes import (
     averaging_weights,
@@ -275,8 +275,9 @@ def score(context: StageContext) -> Rows:
     rows = study.score_rows(errors, none_passed_flags(ensemble))
     lines = lines_of_variant(weak, "weak")
     weights = models.signed_weights(ensemble)
-    predictions = models.combined_predictions(code, test[0], lines, weights)
-    return study.add_class_scores(rows, "mrma", test[1], predictions, classes)
+    decisions = models.combined_decisions(code, test[0], lines, weights)
+    places, ranking = predict_indices(decisions), models.ranking_of(decisions)
+    return study.add_class_scores(rows, "mrma", test[1], places, classes, ranking)
 
 
 score_classes = score
@@ -514,14 +515,16 @@ def score_votes(context: StageContext) -> Rows:
         "votes": models.signed_weights(ensemble),
         "best_single": best_weights(ensemble, len(code)),
     }
-    predictions = {
-        method: models.combined_predictions(code, features, lines, weights)
+    decisions = {
+        method: models.combined_decisions(code, features, lines, weights)
         for method, weights in weights_by_method.items()
     }
+    predictions = {m: predict_indices(values) for m, values in decisions.items()}
     errors = {m: float(np.mean(places != truth)) for m, places in predictions.items()}
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
-    return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
+    places, ranking = predictions["votes"], models.ranking_of(decisions["votes"])
+    return study.add_class_scores(rows, "votes", truth, places, classes, ranking)
 
 
 WIDTH = 0.1

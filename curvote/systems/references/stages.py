@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.chain.stage import Rows, StageContext
+from curvote.curves.encoding import predict_indices
 from curvote.learning.learners.scikit import build_estimator
 from curvote.learning.volunteers import class_scores
 from curvote.learning.votes import draw_subsets
@@ -48,7 +49,9 @@ def aggregate(context: StageContext) -> Rows:
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
     error = majority_error(context, study.study_clients(context))
-    return study.score_rows({"majority": error})
+    k = len(context.inputs["project"].metadata["classes"])
+    rows = study.score_rows({"majority": error})
+    return study.add_scores(rows, study.chance_scores(k))
 
 
 # Linear ones whose two-class form is a learner of curvote's own.
@@ -113,8 +116,21 @@ def score_clean(context: StageContext) -> Rows:
         return study.score_places(context, truth, {"clean": places})
     judge = context.params["project.judge"]
     test = study.TestClients(*clients.features_and_signs(judge, "test"))
-    error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
-    return study.score_rows({"clean": float(error)})
+    decisions = test.decisions(fits["coef"], fits["intercept"])
+    rows = study.score_rows({"clean": float(test.error(decisions).mean())})
+    truth, every = (
+        clients.labels[clients.roles["test"]],
+        np.ascontiguousarray(decisions.T),
+    )
+    more = [
+        list(study.ranking_scores("clean", truth, predict_indices(d[:, None]), d))
+        for d in every
+    ]
+    means = [
+        ("clean", same[0][1], float(np.mean([value for *_, value in same])))
+        for same in zip(*more, strict=True)
+    ]
+    return study.add_scores(rows, means)
 
 
 NEIGHBORS: Final = 5

@@ -1,6 +1,7 @@
 """Stages of volunteers, alone and joined with reports."""
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
+from curvote.curves.encoding import predict_indices
 from curvote.learning.volunteers import (
     VolunteerRecords,
     joint_classifier,
@@ -8,7 +9,11 @@ from curvote.learning.volunteers import (
 )
 from curvote.messages.arms import directions_of
 from curvote.systems.common import study
-from curvote.systems.common.models import classifier_columns, predict_places
+from curvote.systems.common.models import (
+    classifier_columns,
+    decision_values,
+    ranking_of,
+)
 from curvote.systems.direct import stages as direct
 from curvote.systems.references.stages import majority_error
 
@@ -41,8 +46,11 @@ def score(context: StageContext) -> Rows:
     """Return the table ``scores`` of ``volunteers``, by class if many."""
     clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
-    places = predict_places(features, context.rows("aggregate", "classifier"))
-    return study.score_places(context, truth, {"volunteers": places})
+    decisions = decision_values(features, context.rows("aggregate", "classifier"))
+    predictions = {"volunteers": predict_indices(decisions)}
+    return study.score_places(
+        context, truth, predictions, decision=ranking_of(decisions)
+    )
 
 
 # The mechanism and budget that decoding needs.
@@ -73,9 +81,11 @@ def score_join(context: StageContext) -> Rows:
     clients = study.study_clients(context)
     features, truth = clients.features_and_places("rescaled", "test")
     tables = {context.metadata["method"]: "reports_alone", "joined": "classifier"}
-    predictions = {
-        method: predict_places(features, context.rows("aggregate", table))
+    decisions = {
+        method: decision_values(features, context.rows("aggregate", table))
         for method, table in tables.items()
     }
+    predictions = {m: predict_indices(values) for m, values in decisions.items()}
     errors = {"majority": majority_error(context, clients)}
-    return study.score_places(context, truth, predictions, errors)
+    ranking = ranking_of(decisions["joined"])
+    return study.score_places(context, truth, predictions, errors, ranking)

@@ -82,11 +82,11 @@ class Recalls(NamedTuple):
         # Times n the variance of a share, which is no less than the encoder's noise.
         _, noise = label_noise(codes, float(squares.sum()) / n)
         spread = (squares / n - share**2).clip(noise)
-        seen, noisy = squares > 0, spread > 0
+        occurring, noisy = squares > 0, spread > 0
         deviation = np.sqrt(np.where(noisy, spread, 1) / max(1, n - 1))
         steps = share.clip(0) / deviation
         inverse = np.sqrt(np.pi / 2) * erfcx(steps / np.sqrt(2)) / deviation
-        inverse = np.where(noisy, inverse, seen)  # a class that everybody has: 1/1
+        inverse = np.where(noisy, inverse, occurring)  # a class that everybody has: 1/1
         slope = (crossed / n - right * share) / np.where(noisy, spread, 1)
         return cls(share, inverse, right, slope + (right - slope * share) * inverse)
 
@@ -130,7 +130,7 @@ def label_noise(codes: Codes, square: float) -> tuple[float, float]:
 
 
 def share_interval(
-    told: encoding.Score, n: float, at_one: float, at_zero: float
+    score: encoding.Score, n: float, at_one: float, at_zero: float
 ) -> encoding.Score:
     """Return a share's estimate with the exact interval of a noised bit.
 
@@ -143,11 +143,11 @@ def share_interval(
     slope = 1 + at_one - at_zero
     gap = 1 / math.sqrt(4 * at_zero + slope**2)  # p - q
     q = (1 - slope * gap) / 2
-    ones = min(max(n * (q + gap * told.value), 0.0), n)
+    ones = min(max(n * (q + gap * score.value), 0.0), n)
     low = betaincinv(ones, n - ones + 1, encoding.TAIL) if ones > 0 else 0.0
     high = betaincinv(ones + 1, n - ones, 1 - encoding.TAIL) if ones < n else 1.0
     ends = (float(low) - q) / gap, (float(high) - q) / gap
-    return told._replace(low=min(ends[0], told.value), high=max(ends[1], told.value))
+    return score._replace(low=min(ends[0], score.value), high=max(ends[1], score.value))
 
 
 def _hit_matrix(places: NDArray[np.int64], codes: Codes) -> NDArray[np.bool_]:
@@ -216,17 +216,17 @@ def score_predictions(
     predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
 ) -> encoding.Score:
     """Return the score of predictions for records ``X`` of these codes."""
-    told = encoding.mean_score(score_contributions(predictions, X, codes, scoring))
+    score = encoding.mean_score(score_contributions(predictions, X, codes, scoring))
     if scoring == ACCURACY:
         squares = ((decode_unbiased(it) ** 2).sum() for _, it in codes.blocks())
         at = label_noise(codes, float(sum(squares)) / len(codes))
-        return share_interval(told, len(codes), *at)
+        return share_interval(score, len(codes), *at)
     if scoring == BALANCED:
         size = len(codes) * Recalls.from_codes(predictions, codes).efficiency
         # Noise is what the error has beyond that of so many records without noise.
-        noise = max(told.se**2 * size - told.value * (1 - told.value), 0.0)
-        return share_interval(told, size, noise, noise)
-    return told
+        noise = max(score.se**2 * size - score.value * (1 - score.value), 0.0)
+        return share_interval(score, size, noise, noise)
+    return score
 
 
 def score_contributions(
