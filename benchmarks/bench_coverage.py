@@ -46,13 +46,13 @@ class World:
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
-        rng = np.random.default_rng([len(self.shares), round(8 * self.epsilon)])
+        rng = np.random.default_rng([2, len(self.shares), round(8 * self.epsilon)])
         return rng.choice(len(self.shares), self.runs * self.most, p=self.shares)
 
     @cached_property
     def codes(self) -> Codes:
         classes = np.arange(len(self.shares))
-        return encode(self.labels, classes, self.epsilon, random_state=1)
+        return encode(self.labels, classes, self.epsilon, random_state=2)
 
     def row(self, n: int, recalls: Array, scoring: str) -> tuple[float, float, float]:
         """Return cover, bias and its standard error for a model of these recalls."""
