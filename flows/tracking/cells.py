@@ -151,7 +151,7 @@ def load_scores(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
                 series_name=series,
                 reference=any(m.reference for m in member.methods if m.name == method),
                 rule=part.rule if rank is not None else "",
-                beside={name: row[name] for m in further for name in m.columns},
+                beside={name: row.get(name) for m in further for name in m.columns},
                 further={metric.name: metric for metric in further},
             )
         )

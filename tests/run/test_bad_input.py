@@ -103,5 +103,8 @@ def test_scores_of_a_metric_that_nobody_declares_are_our_bug(
     record = records.completed_run(done, "tiny")
     other = replace(all_systems()[0], metrics=(Metric("accuracy", "right"),))
     monkeypatch.setattr(results, "find_system", lambda _: other)
-    with pytest.raises(InternalError, match="scores of misclassification, none_passed"):
+    with pytest.raises(
+        InternalError,
+        match="scores of auc, balanced_error, misclassification, none_passed",
+    ):
         mean_scores(done, record)

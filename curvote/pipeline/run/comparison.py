@@ -193,11 +193,14 @@ def share_replicates(first: RunRecord, second: RunRecord) -> bool:
 
 
 def _declared_metrics(record: RunRecord) -> Iterator[Metric]:
-    """Yield the metrics of a run, without additional columns of others."""
-    metrics = (
-        metric for member in results.run_systems(record) for metric in member.metrics
-    )
-    yield from (metric for metric in metrics if metric.spread or not metric.beside)
+    """Yield the metrics of a run, without additional columns of others.
+
+    Nor what stands in for another: the more is tested, the less is beyond chance.
+    """
+    for member in results.run_systems(record):
+        for metric in member.metrics:
+            if not metric.beside or (metric.spread and not metric.stands_in):
+                yield metric
 
 
 def _replicate_scores(

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
 from curvote.base.classes import class_signs
 from curvote.chain.axis import PipelineSettings
@@ -263,6 +262,8 @@ def ranking_scores(
 
     Nothing where only one class was tested.
     """
+    from sklearn.metrics import roc_auc_score
+
     if len(np.unique(truth)) > 1:
         matrix = confusion_matrix(
             truth, predictions, 1 + int(max(truth.max(), predictions.max()))

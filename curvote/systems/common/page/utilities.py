@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from curvote.messages.measures import MISCLASSIFICATION
 from curvote.pipeline.run.results import RunView
 from curvote.report import data, style
 from curvote.report.figures import draw_left_label, draw_legend
@@ -192,7 +193,8 @@ def gather_none_passed(
     """Return how often no classifier passed, at the first cutoff."""
     if scores.empty:
         return None
-    return NonePassed(views[0].setting("aggregate.cutoff"), scores)
+    errors = scores[scores["metric"] == MISCLASSIFICATION.name]
+    return NonePassed(views[0].setting("aggregate.cutoff"), errors)
 
 
 def draw_matrix(
