@@ -162,7 +162,7 @@ def measure(seed: int) -> Cell:
         eta = law.eta(new)
 
         def error(learner: object, data: Codes) -> tuple[float, object]:
-            model = PrivateLabelClassifier(learner, data.epsilon, random_state=0)  # noqa: B023 - called at once
+            model = PrivateLabelClassifier(learner, data.epsilon, random_state=0)
             places = model.fit(x, data).predict_both(new).places  # noqa: B023
             right = eta[np.arange(TESTED), places]  # noqa: B023
             return 100 - 100 * float(right.mean()), model.learner_
@@ -172,7 +172,8 @@ def measure(seed: int) -> Cell:
         errors["constant"] = 100 - 100 * float(eta[:, largest].mean())
         auto, learner = error(Auto(), codes)
         rows.append([auto, *errors.values()])
-        taken[type(learner.learner_).__name__] += 1  # type: ignore[attr-defined]
+        members = learner.chosen_["members"]  # type: ignore[attr-defined]
+        taken[max(members, key=lambda one: one.weight).name] += 1
         if not repetition:
             clean = error(Auto(), Codes.plain(y, np.arange(law.k)))[0]
     made = np.array(rows)

@@ -4,7 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
+from scipy.optimize import check_grad, minimize
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -18,7 +19,7 @@ from curvote.base.errors import UserError
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.codes.encoding import encode
 from curvote.systems.labels.learners import knn, smoothing, spectral
-from curvote.systems.labels.learners.auto import Auto
+from curvote.systems.labels.learners.auto import Auto, mixture_weights
 from curvote.systems.labels.learners.factory import make
 from curvote.systems.labels.learners.graph import Basis, BasisRegression, Spectral
 from curvote.systems.labels.learners.knn import KNN, RidgeVotes
@@ -108,30 +109,63 @@ def test_the_order_of_records_is_nothing(place):
 
 
 def test_auto_says_what_it_tried():
-    """Rows of a table, of each kind."""
+    """A row for each family; members are among them, their weights sum to 1."""
     X, _, codes = coded(300)
     auto = Auto().fit(X, codes, rng())
-    rows = auto.tried_
-    assert {row["name"] for row in rows} == {"spectral", "knn", "likelihood"}
-    assert set(rows[0]) == {"name", "params", "exponent", "likelihood", "se"}
-    assert auto.chosen_ in [row["params"] for row in rows]
+    names = [row["name"] for row in auto.tried_]
+    assert names == ["likelihood", "ridge", "spectral", "knn", "likelihood"]
+    assert set(auto.tried_[0]) == {"name", "params", "exponent", "likelihood", "se"}
+    members = auto.chosen_["members"]
+    assert sum(member.weight for member in members) == pytest.approx(1)
+    tried = [(row["name"], row["params"], row["exponent"]) for row in auto.tried_]
+    assert all(tuple(member[:3]) in tried for member in members)
 
 
-@pytest.mark.parametrize("kind", ["knn", "likelihood"])
-def test_auto_can_take_each_kind(kind, monkeypatch):
-    """What it takes votes as the same learner with these settings stated."""
+def test_auto_votes_as_its_members_do():
+    """The weighted mean of their calibrated probabilities, also of left-out votes."""
     X, _, codes = coded(300)
-    best = "curvote.systems.labels.learners.auto._best_of_families"
-
-    def of_kind(families):
-        found = [one for family in families for one in family]
-        return next(one for one in found if one.trial.name == kind)
-
-    monkeypatch.setattr(best, of_kind)
     auto = Auto().fit(X, codes, rng())
     again = auto.fixed().fit(X, codes, rng())
-    assert type(again) is type(make(kind))
-    assert again.votes(X) == pytest.approx(auto.votes(X), abs=1e-4)
+    parts = [
+        member.weight * smoothing.probabilities(made.votes(X), member.exponent)
+        for member, made in zip(auto.chosen_["members"], auto.learners_, strict=True)
+    ]
+    assert auto.votes(X) == pytest.approx(sum(parts))
+    for learner in (auto, again):
+        votes = learner.without_own().votes
+        assert votes.sum(axis=1) == pytest.approx(1)
+        assert np.abs(votes - learner.votes(X)).max() > 1e-3
+
+
+def test_a_mixture_is_the_likeliest_one():
+    """No other weights make the codes likelier, but for what is counted beforehand."""
+    evidence = rng().gamma([2.0, 1.0, 0.3, 1.0], size=(4000, 4))
+    weights = mixture_weights(evidence)
+    best = minimize(lambda w: -np.log(evidence @ softmax(w)).mean(), np.zeros(4))
+    assert weights == pytest.approx(softmax(best.x), abs=0.02)
+    assert mixture_weights(np.ones((50, 3))) == pytest.approx(np.full(3, 1 / 3))
+
+
+@pytest.mark.parametrize("kind", ["line", "cross"])
+def test_auto_is_near_the_best_family(kind):
+    """Logistic models where labels are logistic in the features, else neighbourhoods.
+
+    In either world the other family, alone, is the broken twin.
+    """
+    X, families = rng().normal(size=(1500, 8)), ["features", "graph"]
+    score = X @ [2.5, -2.0, 1.5, 1.0, -1.0, 0, 0, 0]
+    if kind == "cross":
+        X[:, 2:] *= 0.1
+        score, families = 3 * np.sign(X[:, 0] * X[:, 1]), families[::-1]
+    y = (rng().logistic(size=1500) < score).astype(int)
+    codes = encode(y[:600], [0, 1], 2.0, random_state=0)
+
+    def right(learner):
+        votes = learner.fit(X[:600], codes, rng()).votes(X[600:])
+        return (votes.argmax(axis=1) == (score > 0)[600:]).mean()
+
+    best, twin = (right(LikelihoodVotes(columns=name)) for name in families)
+    assert right(Auto()) > best - 0.03 > twin
 
 
 def test_auto_on_a_graph_that_is_given():
@@ -139,7 +173,8 @@ def test_auto_on_a_graph_that_is_given():
     X, _, codes = coded(300)
     spectral = Spectral(m=40, anchors=60, random_state=0).fit(X)
     auto = Auto(spectral).fit(X, codes, rng())
-    assert auto.learner_.spectral_ is spectral
+    graphs = [getattr(made, "spectral_", spectral) for made in auto.learners_]
+    assert all(graph is spectral for graph in graphs)
     assert auto.fixed().spectral is spectral
 
 
@@ -401,8 +436,9 @@ def test_without_noise_it_is_logistic_regression():
     codes = encode(y, [0, 1, 2], 40.0, "rr", 0)
     learner = spectral.LikelihoodVotes(ridge=5.0, columns="features").fit(X, codes, RNG)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    plain = LogisticRegression(C=1 / 5, tol=1e-10).fit(scaled, y)
-    assert learner.votes(X) == pytest.approx(plain.predict_proba(scaled), abs=2e-3)
+    columns = np.column_stack([np.ones(300), scaled])
+    plain = LogisticRegression(C=1 / 5, tol=1e-10, fit_intercept=False).fit(columns, y)
+    assert learner.votes(X) == pytest.approx(plain.predict_proba(columns), abs=2e-3)
 
 
 @pytest.mark.parametrize("columns", ["graph", "features"])
@@ -414,6 +450,19 @@ def test_maximum_likelihood_learns(columns):
     assert votes.sum(axis=1) == pytest.approx(1)
     assert (votes.argmax(axis=1) == y).mean() > 0.95
     assert learner.fixed().ridge == learner.chosen_["ridge"]
+
+
+def test_no_class_is_lost_to_noise():
+    """Without a penalty on the constant a rare class may lose its share for good."""
+    X, y = circle(900, 4)
+    kept = (y > 0) | (np.arange(900) % 4 == 0)
+    X, y = X[kept], y[kept]
+    lost = 0
+    for seed in range(10):
+        codes = encode(y, np.arange(4), 0.7, random_state=seed)
+        learner = spectral.LikelihoodVotes(ridge=10.0, columns="features")
+        lost += learner.fit(X, codes, RNG).votes(X)[:, 0].max() < 1e-3
+    assert not lost
 
 
 def test_a_ridge_is_above_0():

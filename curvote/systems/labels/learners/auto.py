@@ -1,119 +1,175 @@
-"""Automatic learner: the best of the others, by the likelihood of the codes."""
+"""Automatic learner: a mixture of the others, as the likelihood of codes weights it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from curvote.base.validate import FloatArray
-from curvote.systems.labels.learners import smoothing
-from curvote.systems.labels.learners.base import Learner, TrainingSet
+from curvote.systems.labels.learners import smoothing, spectral
+from curvote.systems.labels.learners.base import (
+    Learner,
+    LeftOutVotes,
+    TrainingSet,
+)
+from curvote.systems.labels.learners.factory import make, takes_graph
 from curvote.systems.labels.learners.graph import Basis, Spectral, fit_graph
-from curvote.systems.labels.learners.knn import KNN, judge_neighbourhoods
-from curvote.systems.labels.learners.spectral import (
-    RIDGES,
-    LikelihoodVotes,
-    SpectralVotes,
-    anchor_sums,
-    best_column_count,
-    fold_probabilities,
-    judge_ridges,
-    judge_settings,
-    looser_options,
-    step_grid,
+from curvote.systems.labels.learners.knn import (
+    RidgeVotes,
+    judge_neighbourhoods,
+    scales,
 )
 
 # Neighbours of every record are looked for where there are no more records.
 _NEAR = 1 << 13
 # Of n K: maximum likelihood in folds takes ten times as long as all the rest.
 _LOGISTIC = 1 << 16
+# Codes that are counted for every member beforehand, and the least weight that a member
+# is fitted for: chosen on the even seeds of benchmarks/court.
+_CREDIT = 3.0
+_LEAST = 0.02
+_ROUNDS = 200
+
+
+class Member(NamedTuple):
+    """A learner with all settings stated, and its part in a mixture."""
+
+    name: str
+    params: dict[str, Any]
+    exponent: int = 1
+    weight: float = 1.0
 
 
 @dataclass(eq=False, repr=False)
 class Auto(Learner):
-    """Chooses among regressions on a graph's columns, neighbours and logistic models.
+    """Mixes logistic models, ridge regression, a graph's columns and neighbours.
 
-    The first two with and without sweeps, their settings by left-out votes; then all by
-    the likelihood of the codes in folds. What cannot be told from the likeliest and is
-    simpler is taken: no sweep before sweeps, the graph before neighbours before
-    `LikelihoodVotes`. Neighbours are tried up to 8,192 records, maximum likelihood up
-    to n K of 65,536; above n K of 4 million no sweep is.
+    Each family tunes itself as it would alone; their probabilities are mixed as makes
+    the codes likeliest, in folds that do not know them. The families: maximum
+    likelihood and ridge regression on the standardised features; regression on the
+    columns of a `Spectral`, and neighbours, with sweeps or without; maximum likelihood
+    on those columns. Neighbours are tried up to 8,192 records, maximum likelihood up to
+    n K of 65,536; above n K of 4 million the graph is alone.
 
-    ``spectral``: a fitted `Spectral`, whose graph is then taken as it is.
+    ``spectral``: a fitted `Spectral`, whose graph is then taken as it is. ``members``:
+    the mixture, where nothing is to be chosen.
 
     Attributes:
-        learner_: the learner that was chosen, fitted.
+        learners_: the fitted members.
     """
 
     spectral: Spectral | None = None
+    members: Sequence[Member] | None = None
 
     def _learn(self, data: TrainingSet) -> None:
         """Learn from records (n, d) and their codes (n,)."""
         X, codes, rng, _ = data
-        spectral = self.spectral
-        if spectral is None:
-            spectral = fit_graph(data.every, codes.n_classes)
-        if len(X) * codes.n_classes > smoothing.MAX_SWEPT_NUMBERS:
-            self._adopt(SpectralVotes(spectral=spectral).fit(X, codes, rng))
-            return
-        basis, code_targets = (
-            Basis.from_graph(spectral, X),
-            smoothing.CodeTargets.from_codes(codes),
-        )
-        folds = smoothing.fold_masks(len(X), rng)
-        products = basis.columns.T @ anchor_sums(basis, codes)
-        tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
-        steps = smoothing.likeliest_trial(tried).params["steps"]
-        coarse, options = tried, looser_options(basis, steps)
-        families = [smoothing.judge_sweeps(options, code_targets, folds)]
-        if len(X) <= _NEAR:
-            more, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
-            coarse = [*coarse, *more]
-            families.append(smoothing.judge_sweeps(options, code_targets, folds))
-        if len(X) * codes.n_classes <= _LOGISTIC:
-            # Maximum likelihood on as many columns as are best for least squares.
-            m = best_column_count(basis, products, code_targets)
-            scaled = basis.first_columns(m) * np.sqrt(len(codes))
-            likely = code_targets.likely
-            votes = fold_probabilities(scaled, likely, folds, RIDGES)
-            trials = judge_ridges(votes, likely, {"m": m})
-            families.append(
-                [max(trials, key=lambda candidate: candidate.trial.likelihood)]
-            )
-        best = _best_of_families(families)
-        learner: Learner
-        if best.trial.name == "knn":
-            learner = KNN(**best.trial.params)
-        elif best.trial.name == "likelihood":
-            learner = LikelihoodVotes(**best.trial.params, spectral=spectral)
+        graph, members = self.spectral, self.members
+        mixed: FloatArray | None = None
+        if graph is None:
+            graph = fit_graph(data.every, codes.n_classes)
+        if members is None and len(X) * codes.n_classes > smoothing.MAX_SWEPT_NUMBERS:
+            alone = spectral.SpectralVotes(spectral=graph).fit(X, codes, rng)
+            self.tried_ = alone.tried_
+            members = [Member("spectral", alone.chosen_)]
+        elif members is None:
+            chosen = list(_judge_families(data, graph))
+            trials = [choice.trial for choice in chosen]
+            self.tried_ = [trial.to_row() for trial in trials]
+            evidence = np.exp([trial.scores for trial in trials]).T
+            weights = mixture_weights(evidence).tolist()
+            members = [
+                Member(trial.name, dict(trial.params), trial.exponent, weight)
+                for trial, weight in zip(trials, weights, strict=True)
+            ]
+            mixed = _mix(members, [choice.votes for choice in chosen])
+            members = [member for member in members if member.weight > 0]
+        self.chosen_ = {"members": members}
+        self.learners_ = []
+        for member in members:
+            learner = make(member.name, **member.params)
+            if takes_graph(learner):
+                learner.set_params(spectral=graph)
+            self.learners_.append(learner.fit(X, codes, rng))
+        if mixed is None:
+            self._set_left_out(self._mixed_left_out)
         else:
-            learner = SpectralVotes(**best.trial.params, spectral=spectral)
-        self._adopt(learner.fit(X, codes, rng))
-        self.tried_ = [trial.to_row() for trial in coarse]
-        self.tried_ += [trial.trial.to_row() for family in families for trial in family]
-        self._set_left_out(best.left_out)
+            self._set_left_out(lambda: LeftOutVotes(np.arange(len(X)), mixed))
 
     def votes(self, X: FloatArray) -> FloatArray:
-        """Return the votes of the learner that was chosen."""
-        return self.learner_.votes(X)
+        """Return the mixed probabilities of the classes; rows sum to 1."""
+        members = self.chosen_["members"]
+        return _mix(members, [learner.votes(X) for learner in self.learners_])
 
-    def fixed(self) -> Learner:
-        """Return the learner that was chosen, unfitted, its settings stated."""
-        learner = self.learner_.fixed()
-        if isinstance(learner, SpectralVotes | LikelihoodVotes):
-            learner.spectral = self.spectral
-        return learner
-
-    def _adopt(self, learner: Learner) -> None:
-        self.learner_ = learner
-        self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
-        self._set_left_out(learner.without_own)
+    def _mixed_left_out(self) -> LeftOutVotes:
+        """Return the mixture of the members' left-out votes."""
+        parts: list[Any] = [learner.without_own() for learner in self.learners_]
+        rows: Any = reduce(np.intersect1d, [part.rows for part in parts])
+        votes = [part.votes[np.searchsorted(part.rows, rows)] for part in parts]
+        return LeftOutVotes(rows, _mix(self.chosen_["members"], votes))
 
 
-def _best_of_families(
-    families: Sequence[Sequence[smoothing.FoldTrial]],
-) -> smoothing.FoldTrial:
-    """Return the first family's choice, unless another's is told to be better."""
-    chosen = [smoothing.choose_trial(family) for family in families]
-    best = smoothing.simplest_trial([choice.trial for choice in chosen])
-    return next(choice for choice in chosen if choice.trial is best)
+def _mix(members: Sequence[Member], votes: Sequence[FloatArray]) -> FloatArray:
+    """Return the weighted mean of the members' probabilities, (n, K)."""
+    total = np.zeros_like(votes[0])
+    for member, part in zip(members, votes, strict=True):
+        total += member.weight * smoothing.probabilities(part, member.exponent)
+    return total
+
+
+def _judge_families(
+    data: TrainingSet, graph: Spectral
+) -> Iterator[smoothing.FoldTrial]:
+    """Yield the choice of each family, all judged in the same folds."""
+    X, codes, rng, _ = data
+    targets = smoothing.CodeTargets.from_codes(codes)
+    folds = smoothing.fold_masks(len(X), rng)
+    logistic = len(X) * codes.n_classes <= _LOGISTIC
+
+    def choose_ridge(matrix: FloatArray, **params: Any) -> smoothing.FoldTrial:
+        grid = spectral.RIDGES
+        votes = spectral.fold_probabilities(matrix, targets.likely, folds, grid)
+        tried = spectral.judge_ridges(votes, targets.likely, params)
+        return max(tried, key=lambda one: one.trial.likelihood)
+
+    if logistic:
+        matrix = spectral.standardised_columns(X, X.mean(axis=0), scales(X))
+        yield choose_ridge(matrix, columns="features")
+    ridge = RidgeVotes(standardise=True).fit(X, codes, rng).fixed()
+    votes = np.empty_like(targets.decoded)
+    for mask in folds:
+        votes[mask] = ridge.fit(X[~mask], codes[~mask], rng).votes(X[mask])
+    trial = smoothing.make_trial("ridge", ridge.get_params(), votes, targets.likely)
+    yield smoothing.FoldTrial(trial, votes)
+    basis = Basis.from_graph(graph, X)
+    products = basis.columns.T @ spectral.anchor_sums(basis, codes)
+    grid = spectral.step_grid(basis.width)
+    tried = spectral.judge_settings(basis, products, targets, grid)
+    steps = smoothing.likeliest_trial(tried).params["steps"]
+    options = spectral.looser_options(basis, steps)
+    yield smoothing.choose_trial(smoothing.judge_sweeps(options, targets, folds))
+    if len(X) <= _NEAR:
+        _, options = judge_neighbourhoods(X, targets, codes.epsilon)
+        yield smoothing.choose_trial(smoothing.judge_sweeps(options, targets, folds))
+    if logistic:
+        # Maximum likelihood on as many columns as are best for least squares.
+        m = spectral.best_column_count(basis, products, targets)
+        yield choose_ridge(basis.first_columns(m) * np.sqrt(len(codes)), m=m)
+
+
+def mixture_weights(evidence: FloatArray) -> FloatArray:
+    """Return the weights (f,) of the likeliest mixture, by expectation maximisation.
+
+    ``evidence`` (n, f) is how likely each member makes each code, up to a factor of
+    the row's own.
+    """
+    n, count = evidence.shape
+    weights = np.full(count, 1 / count)
+    for _ in range(_ROUNDS):
+        joint = evidence * weights
+        sums = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
+        weights = (sums + _CREDIT) / (n + _CREDIT * count)
+    weights = np.where(weights < _LEAST, 0, weights)
+    return np.asarray(weights / weights.sum())

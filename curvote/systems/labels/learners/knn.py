@@ -150,21 +150,32 @@ def _neighbour_weights(near: Places, n: int) -> csr_array:
     return csr_array((share, near.ravel(), starts), shape=(rows, n))
 
 
+def scales(X: FloatArray) -> FloatArray:
+    """Return the standard deviations of features (n, d), 1 for a constant one, (d,)."""
+    deviations = X.std(axis=0)
+    return np.where(deviations > 0, deviations, 1)
+
+
 # Of alpha, times the mean square of the features' principal directions.
 _GRID = 10.0 ** np.arange(-6, 3)
 
 
 @dataclass(eq=False, repr=False)
 class RidgeVotes(Learner):
-    """Ridge regression with an intercept; ``alpha`` > 0 as scikit-learn's Ridge."""
+    """Ridge regression with an intercept; ``alpha`` > 0 as scikit-learn's Ridge.
+
+    ``standardise``: on features of variance 1.
+    """
 
     alpha: float | None = None
+    standardise: bool = False
 
     def _learn(self, data: TrainingSet) -> None:
         """Fit in principal directions; with alpha None try nine."""
         X, codes, rng, _ = data
         self.centre_ = X.mean(axis=0)
-        centred = X - self.centre_
+        self.scale_ = scales(X) if self.standardise else np.ones(X.shape[1])
+        centred = (X - self.centre_) / self.scale_
         self.squares_, self.directions_ = np.linalg.eigh(centred.T @ centred)
         total = np.zeros(codes.n_classes)
         products = np.zeros((X.shape[1], codes.n_classes))
@@ -194,7 +205,8 @@ class RidgeVotes(Learner):
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the regression at the records."""
-        return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
+        scaled = (X - self.centre_) / self.scale_
+        return np.asarray(scaled @ self.coef_ + self.mean_)
 
     def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int

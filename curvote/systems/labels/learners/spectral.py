@@ -17,6 +17,7 @@ from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners import graph, smoothing
 from curvote.systems.labels.learners.base import Learner, LeftOutVotes, TrainingSet
+from curvote.systems.labels.learners.knn import scales
 
 Setting = tuple[int, float]
 
@@ -169,7 +170,8 @@ class LikelihoodVotes(Learner):
     """Multinomial logistic regression of labels that only codes are known of.
 
     Maximises sum_i log sum_c P(code_i | c) p_c(x_i) - ridge / 2 |coefficients|^2 by
-    L-BFGS, for columns of unit mean square; the constant has no penalty.
+    L-BFGS, for columns of unit mean square. The constant is penalised, too: without
+    that, noise can leave a class no share, and no gradient leads back from there.
     ``column_grid`` is "graph" (the first ``m`` of a `Spectral`; None: as many as are
     best for least squares) or "features". ``ridge`` > 0, None: by the likelihood of
     codes in folds. ``anchors``, ``neighbours`` and ``spectral`` as in `SpectralVotes`.
@@ -188,8 +190,7 @@ class LikelihoodVotes(Learner):
         X, codes, rng, _ = data
         validate.one_of(COLUMNS, columns=self.columns)
         if self.columns == "features":
-            self.centre_, scale = X.mean(axis=0), X.std(axis=0)
-            self.scale_ = np.where(scale > 0, scale, 1)
+            self.centre_, self.scale_ = X.mean(axis=0), scales(X)
         else:
             self.spectral_ = learn_graph(self, data)
             m = self.m
@@ -223,10 +224,16 @@ class LikelihoodVotes(Learner):
     def _design_matrix(self, X: FloatArray) -> FloatArray:
         """Return the columns (n, m) of records; the first is constant."""
         if self.columns == "features":
-            scaled = (X - self.centre_) / self.scale_
-            return np.column_stack([np.ones(len(X)), scaled])
+            return standardised_columns(X, self.centre_, self.scale_)
         first = self.spectral_.components_[:, : self.chosen_["m"]]
         return np.asarray(self.spectral_.ties(X) @ first)
+
+
+def standardised_columns(
+    X: FloatArray, centre: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """Return a constant column and the features less ``centre`` in ``scale``s."""
+    return np.column_stack([np.ones(len(X)), (X - centre) / scale])
 
 
 def best_column_count(
@@ -294,6 +301,5 @@ def penalised_objective(
     proba = softmax(basis @ coef, axis=1)
     joint = proba * likely
     mean = joint.sum(axis=1, keepdims=True)
-    pull = np.where(np.arange(len(coef)) > 0, ridge, 0)[:, None] * coef
-    value = -np.log(mean).sum() + (pull * coef).sum() / 2
-    return float(value / n), (basis.T @ (proba - joint / mean) + pull) / n
+    value = -np.log(mean).sum() + ridge * (coef**2).sum() / 2
+    return float(value / n), (basis.T @ (proba - joint / mean) + ridge * coef) / n
