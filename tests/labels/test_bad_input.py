@@ -68,6 +68,24 @@ def test_values_that_are_no_numbers_are_refused(
         PrivateLabelClassifier("ridge").fit(given, Y)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (X * 1e200, "X holds a number as large as"),
+        (X[:, 0], "Expected 2D array"),
+        (X[:1], r"X has one record \(n_samples = 1\)"),
+        (np.empty((60, 0)), "0 feature"),
+        (X.astype(str) + "a", "could not convert"),
+    ],
+)
+def test_what_is_no_table_spends_nothing(given: np.ndarray, said: str) -> None:
+    """Numbers without squares, other shapes, and a record alone."""
+    made = PrivateLabelClassifier("knn")
+    with pytest.raises(UserError, match=said):
+        made.fit(given, Y[: len(given)])
+    assert made.spent_ is None
+
+
 def test_objects_that_are_numbers_are_numbers(fitted: PrivateLabelClassifier) -> None:
     """And so are truth values."""
     given = frame().astype(object)

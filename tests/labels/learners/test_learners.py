@@ -206,6 +206,12 @@ def test_the_simpler_of_those_that_cannot_be_told_apart():
         (lambda: SpectralVotes(anchors=61), "anchors is 61"),
         (lambda: SpectralVotes(3, anchors=10, neighbours=11), "neighbours is 11"),
         (lambda: RidgeVotes(-1.0), "alpha is -1"),
+        (lambda: SpectralVotes(steps=-1.0), "steps is -1"),
+        (lambda: LikelihoodVotes(m=0), "m is 0"),
+        (
+            lambda: make(KNeighborsRegressor(61)),
+            "n_neighbors is 61, but n_sam",
+        ),
     ],
 )
 def test_more_than_there_is_is_refused(make_it, said):

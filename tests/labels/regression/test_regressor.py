@@ -126,13 +126,15 @@ def test_what_was_spent(data: Data) -> None:
     assert (str(made.spent_), made.private_) == ("epsilon 6", False)
 
 
-def test_columns_are_known_by_name(data: Data) -> None:
-    """One missing or in another order is refused."""
+def test_columns_are_found_by_name(data: Data) -> None:
+    """In any order, as the classifier does; one missing is refused."""
     X, y = data
     frame = pd.DataFrame(X, columns=["age", "steps"])
     made = PrivateLabelRegressor(bounds=BOUNDS, random_state=0).fit(frame, y)
-    with pytest.raises(ValueError, match="feature names"):
-        made.predict(frame[["steps", "age"]])
+    same = made.predict(frame[["steps", "age"]])
+    assert np.array_equal(same, made.predict(frame))
+    with pytest.raises(UserError, match="X lacks column age"):
+        made.predict(frame[["steps"]])
 
 
 @pytest.mark.parametrize(
@@ -174,10 +176,29 @@ def test_other_targets_are_refused(given: dict[str, Any], said: str) -> None:
         PrivateLabelRegressor(randomizer="piecewise").fit(np.zeros((4, 1)), targets)
 
 
-def test_labels_that_are_no_numbers_are_refused() -> None:
-    """NaN, and another length than X."""
-    made = PrivateLabelRegressor()
-    with pytest.raises(ValueError, match="NaN"):
-        made.fit(np.zeros((2, 1)), [0.0, np.nan])
-    with pytest.raises(ValueError, match="inconsistent"):
-        made.fit(np.zeros((3, 1)), [0.0, 1.0])
+TABLE = np.arange(24.0).reshape(12, 2)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "said"),
+    [
+        (TABLE, [0.0] * 11 + [np.nan], "y holds 1 values that are NaN"),
+        (TABLE, [0.0] * 11, "X has 12 records, and y 11 labels"),
+        (TABLE, np.zeros((12, 2)), "y has shape"),
+        (TABLE, ["a"] * 12, "y holds text"),
+        (TABLE, None, "the target y is None"),
+        (TABLE * np.nan, [0.0] * 12, "X holds 24 values that are NaN"),
+        (TABLE * 1e200, [0.0] * 12, r"X holds a number as large as 2.3e\+201"),
+        (TABLE[:, 0], [0.0] * 12, "Expected 2D array"),
+        (TABLE.astype(str) + "a", [0.0] * 12, "could not convert"),
+        (TABLE[:1], [0.0], r"X has one record \(n_samples = 1\)"),
+        (TABLE[:2], [0.0] * 2, "1 of them say what the bins are"),
+        (TABLE[:7], [0.0] * 7, "n_neighbors is 7, but n_samples = 6 records"),
+    ],
+)
+def test_what_cannot_be_learnt_spends_nothing(X: Any, y: Any, said: str) -> None:
+    """A UserError in plain words, before any label is noised."""
+    made = PrivateLabelRegressor(KNeighborsRegressor(7))
+    with pytest.raises(UserError, match=said):
+        made.fit(X, y)
+    assert not hasattr(made, "spent_")

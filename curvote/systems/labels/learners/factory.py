@@ -37,6 +37,7 @@ class Foreign(base.Learner):
         """Fit a copy; what it draws comes from ``rng`` unless it has its own seed."""
         X, codes, rng, _ = data
         model = clone(self.estimator)
+        refuse_many_neighbours(model, len(X))
         params = model.get_params(deep=True)
         unset = sorted(
             name
@@ -106,6 +107,16 @@ def _for_columns(model: Any) -> Any:
         return model if several else OneVsRestClassifier(model)
     several = tags.target_tags.multi_output
     return model if several else MultiOutputRegressor(model)
+
+
+def refuse_many_neighbours(model: Any, n: int) -> None:
+    """Refuse (UserError) an estimator of more neighbours than ``n`` records."""
+    for name, value in model.get_params().items():
+        if name.rpartition("__")[2] == "n_neighbors" and value and value > n:
+            raise UserError(
+                f"{name} is {value}, but n_samples = {n} records are learnt from; give"
+                " fewer neighbours."
+            )
 
 
 def make(estimator: Any, **params: Any) -> base.Learner:

@@ -51,6 +51,8 @@ class SpectralVotes(Learner):
         """Learn; more anchors, columns or neighbours than there can be: UserError."""
         X, codes, rng, _ = data
         validate.at_least(0, sweeps=self.sweeps)
+        if self.steps:
+            validate.positive(steps=self.steps)
         columns = None if self.steps else self.m
         self.spectral_ = learn_graph(self, data, columns)
         basis = graph.Basis.from_graph(self.spectral_, X)
@@ -86,7 +88,13 @@ class SpectralVotes(Learner):
 def learn_graph(
     learner: SpectralVotes | LikelihoodVotes, data: TrainingSet, m: int | None = None
 ) -> graph.Spectral:
-    """Return the learner's given graph, or one of all public records."""
+    """Return the learner's given graph, or one of all public records.
+
+    Settings out of range are UserErrors.
+    """
+    for name in ("m", "anchors"):
+        if getattr(learner, name) is not None:
+            validate.at_least(1, **{name: getattr(learner, name)})
     if learner.spectral is not None:
         return learner.spectral
     every, k = data.every, data.codes.n_classes

@@ -41,11 +41,15 @@ _MOST_NAMES = 8
 def training_records(model: Any, X: Any) -> FloatArray:
     """Return the records (n, d) that ``model`` learns from, and keep their columns.
 
-    Text, NaN and infinite values are UserErrors, each with its column or place.
+    Text, NaN and infinite values are UserErrors, each with its column or place; so are
+    a single record, numbers whose squares are none, and whatever is no table.
     """
     refuse_curves(X)
     _refuse_text(X)
-    return validate.finite(X=validate_data(model, X, **_VALIDATION))
+    records = _numbers(model, X)
+    if len(records) < 2:
+        raise UserError("X has one record (n_samples = 1); it takes two to learn.")
+    return records
 
 
 def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
@@ -69,10 +73,28 @@ def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
             problem = " and ".join(problems or ["has a column twice"])
             raise UserError(f"{name} {problem}; columns are found by name.")
         X = X[expected]
-    return validate.finite(X=validate_data(model, X, reset=False, **_VALIDATION))
+    return _numbers(model, X, reset=False)
 
 
-_VALIDATION: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+# Distances are made of squares, which must be numbers.
+_LARGEST = 1e100
+
+
+def _numbers(model: Any, X: Any, **options: Any) -> FloatArray:
+    try:
+        records = validate_data(
+            model, X, dtype=np.float64, ensure_all_finite=False, **options
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    records = validate.finite(X=records)
+    largest = np.abs(records).max()
+    if largest > _LARGEST:
+        raise UserError(
+            f"X holds a number as large as {largest:.3g}; give features within"
+            f" {_LARGEST:g}, in other units."
+        )
+    return records
 
 
 def _refuse_text(X: Any) -> None:

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from curvote.base import validate
@@ -21,7 +22,9 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import warn_outside
-from curvote.learning.estimators import PrivateEstimator, numeric_records
+from curvote.learning.estimators import PrivateEstimator
+from curvote.systems.labels.learners.factory import refuse_many_neighbours
+from curvote.systems.labels.method.classifier import further_records, training_records
 from curvote.systems.labels.regression.targets import (
     AUTO,
     ON_BINS,
@@ -58,7 +61,9 @@ def make_regressor(estimator: Any, n: int, seed: int) -> Any:
             f"estimator is {validate.format_value(estimator)}; give one of"
             f" {', '.join(REGRESSORS)}, or a scikit-learn regressor."
         )
-    return clone(estimator)
+    model = clone(estimator)
+    refuse_many_neighbours(model, n)
+    return model
 
 
 def _knn_regressor(n: int, _seed: int) -> Any:
@@ -99,6 +104,19 @@ REGRESSORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
     "forest": _forest_regressor,
     "spectral": _spectral_regressor,
 }
+
+
+def _number_labels(y: Any, n: int) -> FloatArray:
+    """Return numeric labels (n,), one a record; anything else is a UserError."""
+    if y is None:
+        raise UserError(
+            "fit requires y to be passed, but the target y is None; give numbers (n,)"
+            " or NoisedTargets."
+        )
+    labels = check_numbers(column_or_1d(y, warn=True) if np.shape(y)[1:] == (1,) else y)
+    if len(labels) != n:
+        raise UserError(f"X has {n} records, and y {len(labels)} labels; each has one.")
+    return labels
 
 
 @dataclass(eq=False, repr=False)
@@ -191,16 +209,11 @@ class PrivateLabelRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):
         """
         self._refuse_weights(refused)
         rng, entropy = random_sources(self.random_state)
+        X = training_records(self, X)
         if isinstance(y, NoisedTargets):
-            X = numeric_records(self, X)
             rows, targets = np.arange(len(X)), self._check_targets(y, len(X))
         else:
-            X, labels = numeric_records(
-                self, X, y, y_numeric=True, ensure_min_samples=2
-            )
-            # refused before anything is spent
-            make_regressor(self.estimator, len(labels), 0)
-            labels = check_numbers(labels)
+            labels = _number_labels(y, len(X))
             rows, targets = self._release_labels(labels, rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
         learner = make_regressor(self.estimator, len(rows), int(rng.integers(2**31)))
@@ -210,7 +223,7 @@ class PrivateLabelRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted label of each record, (n,), within the bounds."""
         check_is_fitted(self, "estimator_")
-        records = numeric_records(self, X, reset=False)
+        records = further_records(self, X)
         predictions = np.asarray(self.estimator_.predict(records), dtype=np.float64)
         return np.clip(predictions, *check_bounds(self.bounds))
 
@@ -230,11 +243,20 @@ class PrivateLabelRegressor(PrivateEstimator, RegressorMixin, BaseEstimator):
             " units of y and known without it."
         )
         warn_outside(y[:, np.newaxis], bounds, ["y"], advice, depth=4)
+        first = 0
+        if name == ON_BINS and prior is None:
+            first = min(len(y) - 1, max(1, round(share * len(y))))
+        # What cannot be learnt is refused before anything is spent.
+        if len(y) - first < 2:
+            raise UserError(
+                f"X has n_samples = {len(y)} records; {first} of them say what the bins"
+                " are, and it takes two others to learn."
+            )
+        make_regressor(self.estimator, len(y) - first, 0)
         self._record_spending(Budget(self.epsilon), len(y))
         rows = np.arange(len(y))
-        if name == ON_BINS and prior is None:
+        if first:
             order = rng.permutation(len(y))
-            first = min(len(y) - 1, max(1, round(share * len(y))))
             prior_rows, rows = order[:first], np.sort(order[first:])
             prior_labels = to_unit_interval(y[prior_rows], bounds)
             reports = report_labels(prior_labels, self.epsilon, entropy)
