@@ -15,11 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.frozen import FrozenEstimator
 
 from benchmarks.court.cells import Cell, seeds
 from curvote.labels import PrivateLabelClassifier, encode
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.learners.auto import Auto
+from curvote.systems.labels.learners.auto import Auto, Member
+from curvote.systems.labels.learners.base import Learner
+from curvote.systems.labels.learners.graph import fit_graph
 from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVotes
 
@@ -27,15 +30,20 @@ Array = NDArray[np.float64]
 
 CELLS, QUICK, TESTED = 120, 16, 2_000
 # Repetitions of a law: as many as have about so many numbers n K together.
-NUMBERS, MOST = 24_000, 4
-# The families of `auto`, each on its own.
-ARMS = {
-    "linear": lambda: LikelihoodVotes(columns="features"),
-    "ridge": RidgeVotes,
-    "graph": SpectralVotes,
-    "knn": KNN,
-    "likelihood": lambda: LikelihoodVotes(columns="graph"),
-}
+NUMBERS, MOST = 40_000, 8
+
+
+def arms(graph: FrozenEstimator) -> dict[str, Learner]:
+    """Return the families of `auto`, each on its own, on a graph that is given."""
+    return {
+        "linear": LikelihoodVotes(columns="features"),
+        "ridge": RidgeVotes(),
+        "graph": SpectralVotes(spectral=graph),
+        "knn": KNN(),
+        "likelihood": LikelihoodVotes(spectral=graph),
+    }
+
+
 KINDS = ("clusters", "cloud", "curved", "unequal clusters", "unequal cloud")
 
 
@@ -153,36 +161,41 @@ def measure(seed: int) -> Cell:
 
     Without privacy stands what `auto` makes of the labels themselves, once.
     """
-    law, rows, taken = draw_law(seed), [], Counter[str]()
-    clean = 0.0
+    law, rows, taken, clean = draw_law(seed), [], Counter[str](), 0.0
     for repetition in range(int(np.clip(NUMBERS // (law.n * law.k), 1, MOST))):
         rng = np.random.default_rng([seed, repetition])
         x, y, codes = draw_repetition(law, rng)
         new = law.records(TESTED, rng)
-        eta = law.eta(new)
-
-        def error(learner: object, data: Codes) -> tuple[float, object]:
-            model = PrivateLabelClassifier(learner, data.epsilon, random_state=0)
-            places = model.fit(x, data).predict_both(new).places  # noqa: B023
-            right = eta[np.arange(TESTED), places]  # noqa: B023
-            return 100 - 100 * float(right.mean()), model.learner_
-
-        errors = {name: error(make(), codes)[0] for name, make in ARMS.items()}
+        eta, graph = law.eta(new), FrozenEstimator(fit_graph(x, law.k))
+        errors = {
+            name: error(learner, x, codes, new, eta)[0]
+            for name, learner in arms(graph).items()
+        }
         largest = int(codes.decode().mean(axis=0).argmax())
         errors["constant"] = 100 - 100 * float(eta[:, largest].mean())
-        auto, learner = error(Auto(), codes)
-        rows.append([auto, *errors.values()])
-        members = learner.chosen_["members"]  # type: ignore[attr-defined]
+        auto, learner = error(Auto(graph), x, codes, new, eta)
+        members: list[Member] = learner.chosen_["members"]
         taken[max(members, key=lambda one: one.weight).name] += 1
+        rows.append([auto, *errors.values()])
         if not repetition:
-            clean = error(Auto(), Codes.plain(y, np.arange(law.k)))[0]
-    made = np.array(rows)
-    auto, *means = made.mean(axis=0).tolist()
-    behind = made[:, 0] - made[:, 1 + int(np.argmin(means))]
-    spread = float(behind.std(ddof=1) / np.sqrt(len(made))) if len(made) > 1 else 0.0
+            plain = Codes.plain(y, np.arange(law.k))
+            clean = error(Auto(graph), x, plain, new, eta)[0]
+    table = np.array(rows)
+    auto, *means = table.mean(axis=0).tolist()
+    behind = table[:, 0] - table[:, 1 + int(np.argmin(means))]
+    spread = float(behind.std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else 0.0
     named = dict(zip(errors, means, strict=True)) | {"clean": clean}
-    most = taken.most_common(1)[0][0]
-    return Cell(str(law), seed, law.epsilon, auto, most, named, spread)
+    largest_member = taken.most_common(1)[0][0]
+    return Cell(str(law), seed, law.epsilon, auto, largest_member, named, spread)
+
+
+def error(
+    learner: Learner, x: Array, codes: Codes, new: Array, eta: Array
+) -> tuple[float, Learner]:
+    """Return the expected error in % of a learner on new records, and it fitted."""
+    model = PrivateLabelClassifier(learner, codes.epsilon, random_state=0)
+    places = model.fit(x, codes).predict_both(new).places
+    return 100 - 100 * float(eta[np.arange(len(new)), places].mean()), model.learner_
 
 
 def cells(half: str, *, quick: bool = False) -> Iterator[Cell]:
