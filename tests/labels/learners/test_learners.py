@@ -140,10 +140,12 @@ def test_auto_votes_as_its_members_do():
 def test_a_mixture_is_the_likeliest_one():
     """No other weights make the codes likelier, but for what is counted beforehand."""
     evidence = rng().gamma([2.0, 1.0, 0.3, 1.0], size=(4000, 4))
-    weights = mixture_weights(evidence)
+    even = np.full(4, 0.25)
+    weights = mixture_weights(evidence, even)
     best = minimize(lambda w: -np.log(evidence @ softmax(w)).mean(), np.zeros(4))
     assert weights == pytest.approx(softmax(best.x), abs=0.02)
-    assert mixture_weights(np.ones((50, 3))) == pytest.approx(np.full(3, 1 / 3))
+    prior = np.array([0.5, 0.3, 0.1, 0.1])
+    assert mixture_weights(np.ones((50, 4)), prior) == pytest.approx(prior)
 
 
 @pytest.mark.parametrize("kind", ["line", "cross"])
