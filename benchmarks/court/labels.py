@@ -29,8 +29,8 @@ from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVo
 Array = NDArray[np.float64]
 
 CELLS, QUICK, TESTED = 120, 16, 2_000
-# Repetitions of a law: as many as have about so many numbers n K together.
-NUMBERS, MOST = 40_000, 8
+# Repetitions of a law: as many as have so many numbers n K together, but two to six.
+NUMBERS, MOST = 24_000, 6
 
 
 def arms(graph: FrozenEstimator) -> dict[str, Learner]:
@@ -162,7 +162,7 @@ def measure(seed: int) -> Cell:
     Without privacy stands what `auto` makes of the labels themselves, once.
     """
     law, rows, taken, clean = draw_law(seed), [], Counter[str](), 0.0
-    for repetition in range(int(np.clip(NUMBERS // (law.n * law.k), 1, MOST))):
+    for repetition in range(int(np.clip(NUMBERS // (law.n * law.k), 2, MOST))):
         rng = np.random.default_rng([seed, repetition])
         x, y, codes = draw_repetition(law, rng)
         new = law.records(TESTED, rng)

@@ -302,8 +302,8 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : "knn", "spectral", "ridge", "likelihood" or object, default="auto"
-        What learns. ``auto`` chooses among the others by the likelihood of the codes;
-        each tunes itself. An object is a learner with settings of its own, or any
+        What learns. ``auto`` mixes the others as makes the codes likeliest; each tunes
+        itself. An object is a learner with settings of its own, or any
         scikit-learn regressor or multi-label classifier, also in a Pipeline.
     epsilon : float, default=1
         Budget of each label, 2^-20 <= epsilon < inf. Codes must be of the same.
