@@ -104,6 +104,8 @@ class Auto(Learner):
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the mixed probabilities of the classes; rows sum to 1."""
+        if hasattr(self, "learner_"):  # stored when one learner was chosen, alone
+            return np.asarray(self.learner_.votes(X))
         members = self.chosen_["members"]
         return _mix(members, [learner.votes(X) for learner in self.learners_])
 

@@ -174,8 +174,8 @@ class RidgeVotes(Learner):
         """Fit in principal directions; with alpha None try nine."""
         X, codes, rng, _ = data
         self.centre_ = X.mean(axis=0)
-        self.scale_ = scales(X) if self.standardise else np.ones(X.shape[1])
-        centred = (X - self.centre_) / self.scale_
+        units = scales(X) if self.standardise else np.ones(X.shape[1])
+        centred = (X - self.centre_) / units
         self.squares_, self.directions_ = np.linalg.eigh(centred.T @ centred)
         total = np.zeros(codes.n_classes)
         products = np.zeros((X.shape[1], codes.n_classes))
@@ -201,12 +201,11 @@ class RidgeVotes(Learner):
         votes_of = partial(self._left_out_votes, turned, alpha=alpha, n=len(X))
         self._set_left_out(lambda: LeftOutVotes(rows, votes_of(judges.decode())))
         shrunk = self.products_ / (self.squares_ + alpha)[:, None]
-        self.coef_ = self.directions_ @ shrunk
+        self.coef_ = self.directions_ @ shrunk / units[:, None]
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the regression at the records."""
-        scaled = (X - self.centre_) / self.scale_
-        return np.asarray(scaled @ self.coef_ + self.mean_)
+        return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
 
     def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int
