@@ -138,7 +138,7 @@ def _judge_families(
         grid = spectral.RIDGES
         votes = spectral.fold_probabilities(matrix, targets.likely, folds, grid)
         tried = spectral.judge_ridges(votes, targets.likely, params)
-        return max(tried, key=lambda one: one.trial.likelihood)
+        return max(tried, key=lambda ridge: ridge.trial.likelihood)
 
     if logistic:
         matrix = spectral.standardised_columns(X, X.mean(axis=0), scales(X))

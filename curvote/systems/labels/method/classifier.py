@@ -8,12 +8,11 @@ from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from curvote.base import validate
 from curvote.base.entropy import (
@@ -25,7 +24,7 @@ from curvote.base.entropy import (
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
-from curvote.curves.columns import RecordPredictor, refuse_curves
+from curvote.curves.columns import RecordPredictor
 from curvote.learning.estimators import Counts, PrivateEstimator
 from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes, places_of
@@ -33,92 +32,7 @@ from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
 from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner, TrainingSet
 from curvote.systems.labels.learners.factory import make
-
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
-_MOST_NAMES = 8
-
-
-def training_records(model: Any, X: Any) -> FloatArray:
-    """Return the records (n, d) that ``model`` learns from, and keep their columns.
-
-    Text, NaN and infinite values are UserErrors, each with its column or place; so are
-    a single record, numbers whose squares are none, and whatever is no table.
-    """
-    refuse_curves(X)
-    _refuse_text(X)
-    records = _numbers(model, X)
-    if len(records) < 2:
-        raise UserError("X has one record (n_samples = 1); it takes two to learn.")
-    return records
-
-
-def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
-    """Return further records (n, d), their columns in the order that was learned.
-
-    The columns of a DataFrame are found by name; a missing one and one that was not
-    learned are UserErrors.
-    """
-    refuse_curves(X)
-    _refuse_text(X)
-    learned = getattr(model, "feature_names_in_", None)
-    if learned is not None and isinstance(X, pd.DataFrame):
-        expected, columns = learned.tolist(), list(X.columns)
-        missing = [column for column in expected if column not in columns]
-        extra = [str(column) for column in columns if column not in expected]
-        if missing or extra or len(columns) != len(expected):
-            problems = [f"lacks {_list_columns(missing)}"] if missing else []
-            if extra:
-                listed = _list_columns(extra)
-                problems.append(f"has {listed}, which the model did not learn")
-            problem = " and ".join(problems or ["has a column twice"])
-            raise UserError(f"{name} {problem}; columns are found by name.")
-        X = X[expected]
-    return _numbers(model, X, reset=False)
-
-
-# Distances are made of squares, which must be numbers.
-_LARGEST = 1e100
-
-
-def _numbers(model: Any, X: Any, **options: Any) -> FloatArray:
-    try:
-        records = validate_data(
-            model, X, dtype=np.float64, ensure_all_finite=False, **options
-        )
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    records = validate.finite(X=records)
-    largest = np.abs(records).max()
-    if largest > _LARGEST:
-        raise UserError(
-            f"X holds a number as large as {largest:.3g}; give features within"
-            f" {_LARGEST:g}, in other units."
-        )
-    return records
-
-
-def _refuse_text(X: Any) -> None:
-    if not isinstance(X, pd.DataFrame):
-        return
-    texts = [str(name) for name, column in X.items() if not _is_numeric(column)]
-    if texts:
-        raise UserError(
-            f"X holds text or categories in {_list_columns(texts)}; give a column of 0"
-            " and 1 for each public category instead."
-        )
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    if column.dtype == object:
-        return pd.api.types.infer_dtype(column, skipna=True) in _NUMBERS
-    return bool(pd.api.types.is_numeric_dtype(column.dtype))
-
-
-def _list_columns(names: list[str]) -> str:
-    text = ", ".join(names[:_MOST_NAMES])
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"column{'s' * (len(names) > 1)} {text}{more}"
-
+from curvote.systems.labels.learners.records import further_records, training_records
 
 LP_2ST = "lp_2st"
 

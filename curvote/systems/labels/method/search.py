@@ -27,6 +27,7 @@ from curvote.systems.labels.codes import encoders
 from curvote.systems.labels.codes.codes import Codes, TrueLabels
 from curvote.systems.labels.codes.encoding import Z
 from curvote.systems.labels.learners.factory import Foreign, make
+from curvote.systems.labels.learners.records import further_records, training_records
 from curvote.systems.labels.learners.smoothing import log_likelihood
 from curvote.systems.labels.method import classifier
 from curvote.systems.labels.method.scoring import (
@@ -330,7 +331,7 @@ class PrivateSearchCV(
         ``sample_weight`` is a UserError.
         """
         self._refuse_weights(refused)
-        records = classifier.training_records(self, X)
+        records = training_records(self, X)
         base = self.estimator
         if base is None:
             base = classifier.PrivateLabelClassifier()
@@ -361,7 +362,7 @@ class PrivateSearchCV(
             candidates.append(model.set_params(random_state=seed))
         more = []
         if unlabelled is not None:
-            more = [classifier.further_records(self, unlabelled, "unlabelled")]
+            more = [further_records(self, unlabelled, "unlabelled")]
         codes = self._collect_codes(base, records, y, rng, entropy)
         holdout = draw_holdout(codes, self.holdout, rng)
         rest = np.setdiff1d(np.arange(len(codes)), holdout)

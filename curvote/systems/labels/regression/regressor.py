@@ -24,7 +24,7 @@ from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import warn_outside
 from curvote.learning.estimators import PrivateEstimator
 from curvote.systems.labels.learners.factory import refuse_many_neighbours
-from curvote.systems.labels.method.classifier import further_records, training_records
+from curvote.systems.labels.learners.records import further_records, training_records
 from curvote.systems.labels.regression.targets import (
     AUTO,
     ON_BINS,
