@@ -9,13 +9,14 @@ import hmac
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from curvote.base.durable import OTHERS_MODE, private_folder, sync_folder
 from curvote.base.errors import UserError
+from curvote.chain.lookup import find_system
 from curvote.data import raw_files as raw
 from curvote.data.lookup import find_dataset, resolve_source
 from curvote.pipeline.config.project import Project
@@ -86,7 +87,8 @@ class RawInput:
     """A raw file that ingest reads; its digest enters keys, its path does not.
 
     ``public_digest`` is all that may be told of ``sha256``: itself, or for a file that
-    nobody published its keyed digest (`keyed.keyed_digest`).
+    nobody published its keyed digest (`keyed.keyed_digest`). What is ``of_stage`` is a
+    public file that a stage reads beside the source's.
     """
 
     name: str
@@ -94,6 +96,7 @@ class RawInput:
     path: str
     origin: str
     public_digest: str
+    of_stage: bool = False
 
     @property
     def key_entry(self) -> dict[str, str]:
@@ -160,6 +163,21 @@ def raw_files(
         for name, file in located.items()
         if file is not None
     )
+
+
+def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInput, ...]:
+    """Return the public files that stages of these settings read; absent: UserError."""
+    found: dict[str, RawInput] = {}
+    for pipeline in settings:
+        stages = find_system(pipeline.protocol).all_stages
+        for name in {name for stage in stages for name in stage.files(pipeline)}:
+            place = project.root / name
+            if not place.is_file():
+                raise UserError(f"no file {name} in the project's folder.")
+            digest = raw.digest(place)
+            what = digest, str(place), "a public file of the user's", digest
+            found[name] = RawInput(name, *what, of_stage=True)
+    return tuple(found.values())
 
 
 def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:

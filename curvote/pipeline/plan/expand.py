@@ -181,9 +181,12 @@ def _make_step(
         "params": params,
         "inputs": keys,
         "code": _code_digests(stage, values),
-        "versions": library_versions(stage.libraries),
+        "versions": library_versions(
+            (*stage.libraries, *stage.also_libraries(pipeline))
+        ),
     }
-    files = raw if stage.raw else ()
+    own = stage.files(pipeline)
+    files = tuple(f for f in raw if (f.name in own if f.of_stage else stage.raw))
     if files:
         components["raw"] = {  # marked, if it is keyed
             f.name: f.public_digest if "sha256" in f.key_entry else f.key_entry
@@ -226,6 +229,8 @@ def _freeze_step(
         named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = release_state.cohort
+    elif step.raw:
+        named["files"] = step.components["raw"]
     step = replace(step, frozen=True, key=step_key(named))
     if not step.stage.message:
         return step

@@ -8,7 +8,12 @@ from curvote.base.errors import UserError, did_you_mean
 from curvote.chain.measure import SCORES
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.source import MissingFiles, RawInput, raw_files
+from curvote.pipeline.config.source import (
+    MissingFiles,
+    RawInput,
+    raw_files,
+    stage_files,
+)
 from curvote.pipeline.plan.definitions import NOTES
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import Step, differences
@@ -98,7 +103,8 @@ def make_plan(
             f"--new-release, --new-people: {configured.name} is a study, and these are"
             " for production; --seed draws a study's noise anew."
         )
-    steps = list(expand(configured, raw, state))
+    further = stage_files(project, [one.pipeline for one in configured.settings])
+    steps = list(expand(configured, (*raw, *further), state))
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = cache(partial(latest_keys, project, configured.name))

@@ -13,6 +13,9 @@ from curvote.systems.common import checks as shared
 from curvote.systems.common.settings import Clients, Learner
 from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
 
+EMBEDDING = "embedding:"
+VectorFile = Annotated[str, Field(pattern=rf"^{EMBEDDING}.+\.(npy|parquet)$")]
+
 
 class Public(Strict):
     """Treatment of public features before anybody is asked; it costs nothing."""
@@ -20,6 +23,8 @@ class Public(Strict):
     scale: Literal["auto", "standard", "none"] = "auto"
     reduce: Literal["none", "pca"] = "none"
     size: WholeNumber | None = None
+    features: Literal["pca", "hog", "wavelet", "auto"] | VectorFile | None = None
+    deskew: bool = False
 
 
 class Labels(Strict):
@@ -129,10 +134,44 @@ def check_learning(pipeline: PipelineSettings) -> Problems:
 def check_public(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of what is done to public features."""
     public = pipeline.public
-    if public.reduce == "pca" and public.size is None:
-        yield Problem("is missing: say how many components.", ("public", "size"))
-    if public.reduce == "none" and public.size is not None:
-        yield Problem("is read with reduce: pca only.", ("public", "size"))
+    if "pca" in (public.reduce, public.features) or public.features == "auto":
+        if public.size is None:
+            yield Problem("is missing: say how many components.", ("public", "size"))
+    elif public.size is not None and public.features is None:
+        message = "is read with reduce: pca or features only."
+        yield Problem(message, ("public", "size"))
+    if public.reduce == "pca" and public.features is not None:
+        message = "features keep their components by themselves: leave reduce out."
+        yield Problem(message, ("public", "reduce"))
+    if vector_files(pipeline):
+        if public.deskew:
+            message = "vectors of a file are no images: leave deskew out."
+            yield Problem(message, ("public", "deskew"))
+        return
+    # An image collection, or a plug-in's, says how many planes of colour it has.
+    if hasattr(lookup.find_dataset(pipeline.source["name"]), "planes"):
+        return
+    message = (
+        f"is for images, and {pipeline.source['name']} has none: leave it out, or name"
+        f" vectors of a model of yours, features: {EMBEDDING}FILE."
+    )
+    if public.features in ("hog", "wavelet", "auto"):
+        yield Problem(f"{public.features} {message}", ("public", "features"))
+    if public.deskew:
+        yield Problem(message, ("public", "deskew"))
+
+
+def image_libraries(pipeline: PipelineSettings) -> tuple[str, ...]:
+    """Return the libraries whose versions count for features of images."""
+    described = pipeline.public.features in ("hog", "wavelet", "auto")
+    used = described or pipeline.public.deskew
+    return ("scikit-image", "PyWavelets") if used else ()
+
+
+def vector_files(pipeline: PipelineSettings) -> tuple[str, ...]:
+    """Return the file of public vectors that a pipeline names, if any."""
+    name = pipeline.public.features or ""
+    return (name.removeprefix(EMBEDDING),) if name.startswith(EMBEDDING) else ()
 
 
 def check_regression(pipeline: PipelineSettings) -> Problems:
@@ -141,6 +180,9 @@ def check_regression(pipeline: PipelineSettings) -> Problems:
     yield from shared.check_test_clients(pipeline)
     yield from check_public(pipeline)
     _, parameters = lookup.resolve_source(pipeline.source)
+    if pipeline.public.features == "auto":
+        message = "auto is chosen by codes of classes: name the features here."
+        yield Problem(message, ("public", "features"))
     if getattr(parameters, "target", None) is None:
         message = "labels_regression learns a number; name a target."
         yield Problem(message, ("source",))

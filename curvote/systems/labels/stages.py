@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import UserError
@@ -26,15 +24,17 @@ from curvote.messages.stages import sending_rows as senders
 from curvote.systems.common.models import pack_model, unpack_model
 from curvote.systems.common.study import draw_messages, score_table
 from curvote.systems.common.tables import columns_of
-from curvote.systems.labels import messages, metrics
+from curvote.systems.labels import messages, metrics, settings
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.codes.encoding import Score, predictions_of
 from curvote.systems.labels.learners import factory
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.graph import fit_graph
 from curvote.systems.labels.messages import CODE, PRIOR, RECORD, record_names
+from curvote.systems.labels.method import features as public_features
 from curvote.systems.labels.method import scoring
 from curvote.systems.labels.method.classifier import PrivateLabelClassifier
+from curvote.systems.labels.method.features import FeatureChoice
 from curvote.systems.labels.regression import regressor, targets
 
 Array = NDArray[np.float64]
@@ -109,13 +109,18 @@ def split_records(
 def cell_learner(context: StageContext) -> Learner:
     """Return the learner of a cell, on the stored graph where there is one."""
     setting = context.params["learner"]
-    learner = factory.make(setting["name"], **setting["params"])
     models = context.rows("graph", "graph")["model"]
-    if not (len(models) and factory.takes_graph(learner)):
+
+    def learner_on(place: int) -> Learner:
+        learner = factory.make(setting["name"], **setting["params"])
+        if len(models) and factory.takes_graph(learner):
+            stored = FrozenEstimator(unpack_model(models[place]))
+            learner.set_params(spectral=stored)
         return learner
-    stored = FrozenEstimator(unpack_model(models[0]))
-    on_graph: Learner = learner.set_params(spectral=stored)
-    return on_graph
+
+    names = feature_choices(context.inputs["features"].metadata)
+    learners = [learner_on(place) for place in range(len(names))]
+    return FeatureChoice(names, learners) if len(names) > 1 else learners[0]
 
 
 def fit_model(records: Records, estimator: Any, params: Params, seed: int) -> Any:
@@ -164,56 +169,73 @@ def fit_with_holdout(
     return final, columns_of(scores, kinds)
 
 
-PCA_NAME, STANDARD, AUTO = "pca", "standard", "auto"
-_SEED = 0  # what is public may be computed again by everybody
+STANDARD, AUTO = "standard", "auto"
 
 
 def features_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's metadata, and what is done with its features."""
     source, option = inputs["ingest"].metadata, params["public.scale"]
+    kind, path = params["public.features"], vector_path(params)
+    if path is not None:
+        source = source | public_features.vector_facts(path) | {"categories": None}
     # By itself, if numbers differ in kind.
     features = source.get("features") or ()
     kinds = {
         (feature["unit"], feature["lower"], feature["upper"]) for feature in features
     }
+    several = len(kinds) > 1 and path is None
     done = {
-        "scale": option == STANDARD or (option == AUTO and len(kinds) > 1),
-        "reduce": params["public.reduce"],
+        "scale": option == STANDARD or (option == AUTO and several),
+        "reduce": "pca" if kind and params["public.size"] else params["public.reduce"],
         "size": params["public.size"],
     }
+    if kind or params["public.deskew"]:
+        done |= {"features": kind, "deskew": params["public.deskew"]}
+        done |= {"planes": len({unit for unit, _, _ in kinds})}
+        done |= {"background": min((low for _, low, _ in kinds), default=0)}
     return {**source, "public": done}
+
+
+def vector_path(params: Params) -> Path | None:
+    """Return the file of public vectors that stands for the records' features."""
+    named = (params["public.features"] or "").removeprefix(settings.EMBEDDING)
+    return Path(path) if (path := params.get("raw.paths", {}).get(named)) else None
 
 
 def features(context: StageContext) -> Rows:
     """Return the tables ``features`` and ``reduction``, of all records together."""
     clients, done = context.rows("ingest", "clients"), context.metadata["public"]
+    names, path = record_names(clients), vector_path(context.params)
     values = clients["curve"].astype(np.float64)
-    steps: list[Any] = [StandardScaler()] if done["scale"] else []
-    if done["reduce"] == PCA_NAME:
-        size, most = done["size"], min(values.shape)
-        if size > most:
-            raise UserError(
-                f"{size} components of {len(values)} records with {values.shape[1]}"
-                f" numbers; at most {most} there are.",
-                where=("public", "size"),
-            )
-        steps.append(PCA(size, svd_solver="covariance_eigh", random_state=_SEED))
-    reduction: Any = make_pipeline(*steps) if steps else "passthrough"
-    if steps:
+    if path is not None:
+        values = public_features.vectors_of(path, [*map(str, names)])
+    reduction = public_features.reduction_of(done, values)
+    if reduction != "passthrough":
         values = reduction.fit_transform(values)
     return {
-        "features": {RECORD: record_names(clients), "values": values},
+        "features": {RECORD: names, "values": values},
         "reduction": {"model": pack_model(reduction)},
     }
 
 
 def graph(context: StageContext) -> Rows:
-    """Return the table ``graph`` of all records; nothing where no learner takes it."""
+    """Return the table ``graph`` of all records; nothing where no learner takes it.
+
+    Of features among which codes will choose, a graph each.
+    """
     if not context.params["graph"]:
         return {"graph": {"model": np.empty(0, dtype=object)}}
     values = context.rows("features", "features")["values"]
-    classes = context.inputs["features"].metadata["classes"]
-    return {"graph": {"model": pack_model(fit_graph(values, len(classes)))}}
+    metadata = context.inputs["features"].metadata
+    parts = np.split(values, len(feature_choices(metadata)), axis=1)
+    graphs = [pack_model(fit_graph(part, len(metadata["classes"]))) for part in parts]
+    return {"graph": {"model": np.concatenate(graphs)}}
+
+
+def feature_choices(metadata: Metadata) -> tuple[str, ...]:
+    """Return the names of the features among which codes choose; one: no choice."""
+    kind = metadata["public"].get("features")
+    return public_features.CANDIDATES if kind == AUTO else (kind,)
 
 
 privatize_task = messages.task_of

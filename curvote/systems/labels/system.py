@@ -118,9 +118,11 @@ FEATURES_OF = Stage(
     "features",
     f"{_STAGES}:features",
     inputs=("ingest",),
-    params=("public.scale", "public.reduce", "public.size"),
+    params=tuple(f"public.{name}" for name in settings.Public.model_fields),
     tables=(FEATURES, REDUCTION),
     libraries=LIBRARIES,
+    also_libraries=settings.image_libraries,
+    files=settings.vector_files,
 )
 GRAPH_OF = Stage(
     "graph",
