@@ -11,6 +11,7 @@ from curvote.base.lazy import exports
 
 __all__ = [
     "Codes",
+    "ImageFeatures",
     "NoisedTargets",
     "PrivateLabelClassifier",
     "PrivateLabelRegressor",
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from curvote.systems.labels.codes.encoding import Score, encode
     from curvote.systems.labels.learners.graph import Spectral
     from curvote.systems.labels.method.classifier import PrivateLabelClassifier
+    from curvote.systems.labels.method.features import ImageFeatures
     from curvote.systems.labels.method.scoring import private_score
     from curvote.systems.labels.method.search import PrivateSearchCV
     from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
@@ -36,6 +38,7 @@ else:
         __name__,
         {
             "Codes": "curvote.systems.labels.codes.codes",
+            "ImageFeatures": "curvote.systems.labels.method.features",
             "NoisedTargets": "curvote.systems.labels.regression.targets",
             "PrivateLabelClassifier": "curvote.systems.labels.method.classifier",
             "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",

@@ -47,6 +47,7 @@ def log_model(
     untrusted = skops.io.get_untrusted_types(data=skops.io.dumps(model))
     form, features = getattr(model, "form", None), (facts or {}).get("features") or ()
     pinned = (*_PINNED, *(_PINNED_FOR_RECORDS if form else ()))
+    pinned += (*getattr(model, "libraries", ()),)
     inputs = input_schema(model, features)
     info = Model.log(
         None,

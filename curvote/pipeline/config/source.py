@@ -167,7 +167,7 @@ def raw_files(
 
 def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInput, ...]:
     """Return the public files that stages of these settings read; absent: UserError."""
-    found: dict[str, RawInput] = {}
+    files: dict[str, RawInput] = {}
     for pipeline in settings:
         stages = find_system(pipeline.protocol).all_stages
         for name in {name for stage in stages for name in stage.files(pipeline)}:
@@ -176,8 +176,8 @@ def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInpu
                 raise UserError(f"no file {name} in the project's folder.")
             digest = raw.digest(place)
             what = digest, str(place), "a public file of the user's", digest
-            found[name] = RawInput(name, *what, of_stage=True)
-    return tuple(found.values())
+            files[name] = RawInput(name, *what, of_stage=True)
+    return tuple(files.values())
 
 
 def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:

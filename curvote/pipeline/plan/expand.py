@@ -185,8 +185,8 @@ def _make_step(
             (*stage.libraries, *stage.also_libraries(pipeline))
         ),
     }
-    own = stage.files(pipeline)
-    files = tuple(f for f in raw if (f.name in own if f.of_stage else stage.raw))
+    read = stage.files(pipeline)
+    files = tuple(f for f in raw if (f.name in read if f.of_stage else stage.raw))
     if files:
         components["raw"] = {  # marked, if it is keyed
             f.name: f.public_digest if "sha256" in f.key_entry else f.key_entry

@@ -95,7 +95,9 @@ def final_model(view: View) -> LabelClassifier:
     model = unpack_model(view.columns("train", "kept")["model"][0])
     reduction = unpack_model(view.columns("features", "reduction")["model"][0])
     texts = view.metadata("features").get("categories")
-    return LabelClassifier(record_columns(view, "features"), reduction, model, texts)
+    libraries = settings.image_libraries(view.settings)
+    columns = record_columns(view, "features")
+    return LabelClassifier(columns, reduction, model, texts, libraries)
 
 
 def production_metrics(view: View) -> dict[str, float]:

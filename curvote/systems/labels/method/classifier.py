@@ -388,13 +388,16 @@ class LabelClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
     (T,) in any order, and returns the publisher's labels. ``categories`` are the texts
     of columns that were told as 0 and 1, a column each
-    (`curvote.base.table_file.indicator_name`).
+    (`curvote.base.table_file.indicator_name`), ``libraries`` those of an extra that it
+    needs.
     """
 
     columns: list[str]
     reduction: Any
     model: Any
     categories: dict[str, list[str]] | None = None
+
+    libraries: tuple[str, ...] = ()
 
     @property
     def classes_(self) -> NDArray[Any]:
