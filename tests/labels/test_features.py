@@ -1,0 +1,301 @@
+"""Public features: of images and files, chosen by training codes, the same for all."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from skimage.transform import warp
+
+from curvote.base.errors import UserError
+from curvote.data.public.images import ImageParameters, Images, ImageSet
+from curvote.labels import ImageFeatures, PrivateLabelClassifier, encode
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import RunView, final_views
+from curvote.systems.labels import stages
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.method.features import FeatureChoice
+from tests import plain
+from tests.public_names import described, sections
+
+N, SIDE = 240, 8
+
+
+class Bars(ImageSet):
+    """Made-up images without a file: a bar upright or lying, or a cross."""
+
+    class Parameters(ImageParameters):
+        """Settings of ``source:``."""
+
+        name: str = "bars"
+        classes: tuple[str, ...] = ("0", "1", "2")
+
+    title, class_names = "Bars", ("0", "1", "2")
+    side, lower, upper, trained, why = SIDE, -1, 1, N, "made up"
+    labels = np.arange(N) % 3
+
+    def names(self, parameters: Any, part: str) -> tuple[str, ...]:
+        return ()
+
+    def counts(self, parameters: Any, part: str) -> dict[str, int]:
+        return dict.fromkeys(self.class_names, N // 3)
+
+    def read(self, parameters: Any, part: str, paths: Any) -> Images:
+        rng = np.random.default_rng(part == "test")
+        pixels = rng.uniform(-1, -0.8, (N, SIDE, SIDE))
+        for image, kind in zip(pixels, np.arange(N) % 3, strict=True):
+            at = rng.integers(2, SIDE - 2)
+            image[1:-1, at] += 1.5 * (kind != 1)
+            image[at, 1:-1] += 1.5 * (kind != 0)
+        return pixels.clip(-1, 1).reshape(N, -1), self.labels
+
+
+BARS, TURNED = Bars(), Bars()
+TWO = "BARS", "TURNED"
+TURNED.labels = (np.arange(N) // 5) % 3
+STUDY: dict[str, Any] = {
+    "source": {"name": f"{__name__}:BARS", "split": "published"},
+    "clients": {"train": N, "test": N},
+    "public": {"features": "hog", "size": 5},
+    "protocol": "labels",
+    "learners": ["auto"],
+    "epsilon": [4],
+    "replicates": 1,
+}
+
+
+def study(root: Path, source: str = "BARS", **public: Any) -> RunView:
+    """Return the only cell of a study that has run in a folder."""
+    where = STUDY["source"] | {"name": f"{__name__}:{source}"}
+    project = plain.write(root, tiny=STUDY | {"source": where, "public": public})
+    (view,) = final_views(project, plain.run(project))
+    return view
+
+
+def bar(lean: float) -> np.ndarray:
+    """Return an image (1, 400) with a bar that leans by so many columns a row."""
+    image = np.zeros((20, 20))
+    image[4:16, 9:11] = 1
+    matrix = np.array([[1, lean, -9.5 * lean], [0, 1, 0], [0, 0, 1]])
+    return np.asarray(warp(image, matrix, order=1)).reshape(1, -1)
+
+
+def joint_moment(image: np.ndarray) -> float:
+    """Return how rows and columns of the ink (1, 400) vary together."""
+    at = np.arange(20) - 9.5
+    return float(at @ image.reshape(20, 20) @ at)
+
+
+def test_deskew_takes_out_a_shear_and_leaves_the_rest() -> None:
+    """All planes alike; what has no ink or no lean is as it was."""
+    made, both = (ImageFeatures("pixels", deskew=True, planes=p) for p in (1, 2))
+    for lean in (-0.5, 0.4):
+        upright = made.fit_transform(bar(lean))
+        assert abs(joint_moment(upright)) < 0.03 * abs(joint_moment(bar(lean)))
+        assert upright.sum() == pytest.approx(bar(lean).sum(), rel=0.03)
+        coloured = both.fit_transform(np.hstack([bar(lean), 2 * bar(lean)]))
+        assert coloured[0] == pytest.approx(np.hstack([upright, 2 * upright])[0])
+    for still in (bar(0), np.zeros((1, 400)), np.full((1, 400), 0.7)):
+        assert made.fit_transform(still) == pytest.approx(still, abs=1e-9)
+
+
+@pytest.mark.parametrize(("side", "planes"), [(4, 1), (7, 1), (16, 3), (28, 1)])
+def test_gradients_and_wavelets_are_those_of_the_papers(side: int, planes: int) -> None:
+    """Brightness and contrast leave gradients; a negative leaves the moduli."""
+    x = np.random.default_rng(0).uniform(0, 255, (6, planes * side**2))
+    made = ImageFeatures("hog", planes=planes).fit(x)
+    cells = side // max(2, (side + 4) // 8)
+    assert made.transform(x).shape == (6, (cells - 1) ** 2 * 4 * 9)
+    assert made.transform(0.01 * x - 3) == pytest.approx(made.transform(x), abs=1e-3)
+    moduli = made.set_params(kind="wavelet")
+    per_band = planes * (-(-side // 4)) ** 2
+    bands = moduli.transform(x).reshape(6, planes, 7, -1)
+    assert bands.size == 6 * 7 * per_band
+    negative = moduli.transform(-x).reshape(bands.shape)
+    assert negative[:, :, 1:] == pytest.approx(bands[:, :, 1:])
+    assert negative[:, :, 0] == pytest.approx(-bands[:, :, 0])
+    left = {key for key in vars(made) if key.endswith("_")}
+    assert left <= described(sections(ImageFeatures)["Attributes"])
+
+
+@pytest.mark.parametrize(
+    ("given", "width", "words"),
+    [
+        ({"kind": "sift"}, 64, "kind"),
+        ({"deskew": 1}, 64, "deskew"),
+        ({"planes": 0}, 64, "planes"),
+        ({"background": np.nan}, 64, "background"),
+        ({}, 65, "a square"),
+        ({"planes": 3}, 64, "planes is 3"),
+        ({}, 9, "at least 4 x 4"),
+    ],
+)
+def test_what_is_no_image_is_refused(given: Any, width: int, words: str) -> None:
+    """A UserError with the name of what is wrong."""
+    with pytest.raises(UserError, match=words):
+        ImageFeatures(**given).fit(np.zeros((2, width)))
+
+
+@pytest.mark.parametrize("kind", ["hog", "wavelet", "pixels"])
+def test_without_the_extra_it_says_what_to_type(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No traceback of an import."""
+    for name in ("pywt", "skimage.feature", "skimage.transform"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=r"pip install 'curvote\[images\]'"):
+        ImageFeatures(kind, deskew=kind == "pixels").fit_transform(np.ones((1, 64)))
+
+
+@pytest.mark.parametrize("informative", [0, 1, 2])
+def test_codes_choose_the_features_that_tell_classes(informative: int) -> None:
+    """Of equals the first; the model of the choice alone is the same."""
+    rng = np.random.default_rng(informative)
+    y = np.arange(900) % 3
+    x = rng.normal(size=(900, 3, 2))
+    x[:, informative] += 4 * np.eye(3)[y][:, :2]
+    x = x.reshape(900, 6)
+    codes = encode(y, classes=[0, 1, 2], epsilon=2.0, random_state=1)
+    choice = FeatureChoice(("a", "b", "c"), [KNN(k=30)] * 3)
+    model = PrivateLabelClassifier(choice, 2.0, random_state=0).fit(x, codes)
+    assert model.learner_.chosen_["features"] == "abc"[informative]
+    again = PrivateLabelClassifier(model.learner_.fixed(), 2.0, random_state=0)
+    assert np.array_equal(again.fit(x, codes).predict(x), model.predict(x))
+    equal = np.tile(x[:, 2 * informative : 2 * informative + 2], 3)
+    assert model.fit(equal, codes).learner_.chosen_["features"] == "a"
+
+
+def test_codes_that_score_do_not_choose() -> None:
+    """Held-out labels follow b without a flaw, the others a: all codes would take b."""
+    rng = np.random.default_rng(0)
+    rng.integers(2**31)
+    held = np.isin(np.arange(600), rng.permutation(600)[:300])
+    x = np.random.default_rng(1).normal(size=(600, 2))
+    flaw = np.arange(600) % 6 == 0
+    y = np.where(held, x[:, 1] > 0, (x[:, 0] > 0) ^ flaw).astype(int)
+    codes = encode(y, classes=[0, 1], epsilon=4.0, random_state=1)
+    choice = FeatureChoice(("a", "b"), [KNN(k=20)] * 2)
+    every = PrivateLabelClassifier(choice, 4.0, random_state=0).fit(x, codes)
+    assert every.learner_.chosen_["features"] == "b"
+    params = {"labels.holdout": 0.5, "labels.decide": "accuracy"}
+    given = choice, params | {"labels.calibrate": True}, np.random.default_rng(0)
+    model, _ = stages.fit_with_holdout(stages.Records(x, codes, x[:0]), *given)
+    assert model.learner_.chosen_["features"] == "a"
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        {"features": "hog", "deskew": True, "size": 5},
+        {"features": "auto", "size": 4},
+        {"features": "wavelet", "scale": "standard"},
+    ],
+)
+def test_features_know_no_label_and_the_model_takes_raw_images(
+    tmp_path: Path, public: dict[str, Any]
+) -> None:
+    """Other labels, other codes: the same bytes; a stored model says what was said."""
+    view, other = (
+        study(tmp_path / "a", **public),
+        study(tmp_path / "b", "TURNED", **public),
+    )
+    tables = {"features": ("features", "values"), "reduction": ("features", "model")}
+    for table, (stage, name) in (tables | {"graph": ("graph", "model")}).items():
+        pair = [each.columns(stage, table)[name] for each in (view, other)]
+        assert np.array_equal(*pair), table
+    codes = [each.columns("privatize", "codes")["code"] for each in (view, other)]
+    assert not np.array_equal(*codes)
+    model, said = view.system.final_model(view), view.columns("train", "said")
+    clients = view.columns("ingest", "clients")
+    rows = stages.rows_by_name(clients["client_id"].astype(str), said["record"])
+    assert [*model.predict(clients["curve"][rows])] == [*map(str, said["place"])]
+    assert np.mean(said["place"] == clients["label"][rows]) > 0.9
+    assert model.libraries == ("scikit-image", "PyWavelets")
+    kinds = skops.io.get_untrusted_types(data=skops.io.dumps(model))
+    assert {kind.partition(".")[0] for kind in kinds} <= {"curvote", "sklearn"}
+
+
+VECTORS = pd.DataFrame(
+    np.eye(3)[np.arange(2 * N) % N % 3] + 0.1, columns=["u", "v", "w"]
+).assign(record=[*map(str, range(2 * N))])
+
+
+def test_vectors_of_a_file_count_by_content(tmp_path: Path) -> None:
+    """Both forms; another content trains anew and asks nobody, the order is nothing."""
+    file = tmp_path / "vectors.parquet"
+    VECTORS.sample(frac=1, random_state=0).to_parquet(file)
+    view = study(tmp_path, features="embedding:vectors.parquet", size=2)
+    model, clients = view.system.final_model(view), view.columns("ingest", "clients")
+    assert model.columns == ["u", "v", "w"]
+    frame = VECTORS[["w", "u", "v"]]
+    assert np.mean(model.predict(frame) == clients["label"].astype(str)) > 0.95
+    project = Project(tmp_path)
+    VECTORS.assign(u=0.5).to_parquet(file)
+    made = plain.plan(project)
+    actions = {step.stage.name: step.action for step in made.steps}
+    assert (actions["ingest"], actions["privatize"]) == ("reuse", "reuse")
+    assert (actions["features"], actions["train"]) == ("run", "run")
+    np.save(tmp_path / "vectors.npy", VECTORS[["u", "v", "w"]].to_numpy())
+    named = "public={features: embedding:vectors.npy}"
+    (again,) = final_views(project, plain.run(project, "tiny", named))
+    table = again.columns("features", "features")
+    assert np.array_equal(table["values"], VECTORS[["u", "v", "w"]])
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (VECTORS.drop(columns="record"), "no column 'record'"),
+        (VECTORS.iloc[3:], "no vector of 3 records: 0, 1, 2"),
+        (VECTORS.assign(u="x"), "no numbers in u"),
+        (VECTORS.assign(u=np.nan), "missing or not finite"),
+        (VECTORS.assign(record="7"), "stood there before"),
+        (np.ones((4, 2)), "4 rows, but 480 records"),
+        (np.ones((4, 2, 2)), "no table of numbers"),
+        (np.full((480, 2), np.inf), "not finite"),
+        (None, "no file vectors.parquet"),
+    ],
+)
+def test_a_file_of_vectors_is_checked(tmp_path: Path, table: Any, words: str) -> None:
+    """Rows, names and numbers: a UserError before anything is learnt."""
+    name = "npy" if isinstance(table, np.ndarray) else "parquet"
+    if name == "npy":
+        np.save(tmp_path / "vectors.npy", table)
+    elif table is not None:
+        table.to_parquet(tmp_path / "vectors.parquet")
+    with pytest.raises(UserError, match=words):
+        study(tmp_path, features=f"embedding:vectors.{name}")
+
+
+HOG, FILE = {"features": "hog"}, {"features": "embedding:v.npy"}
+
+
+@pytest.mark.parametrize(
+    ("source", "public", "words"),
+    [
+        ("phonemes", HOG, "hog is for images, and phonemes has none"),
+        ("employee", {"features": "wavelet"}, "wavelet is for images"),
+        ("circle", {"features": "auto", "size": 2}, "auto is for images"),
+        ("circle", {"deskew": True}, "is for images, and circle has none"),
+        ("zip", FILE | {"deskew": True}, "no images: leave deskew out"),
+        ("zip", {"features": "auto"}, "say how many components"),
+        ("zip", {"features": "pca"}, "say how many components"),
+        ("zip", HOG | {"reduce": "pca", "size": 3}, "leave reduce out"),
+        ("zip", {"size": 3}, "reduce: pca or features only"),
+        ("zip", {"features": "hogs"}, "Did you mean 'hog'"),
+        ("zip", {"features": "embedding:v.csv"}, "embedding"),
+    ],
+)
+def test_features_that_cannot_be_are_refused_by_name(
+    tmp_path: Path, source: str, public: dict[str, Any], words: str
+) -> None:
+    """Before anything runs, in plain words."""
+    clients = {"train": 100, "test": 50}
+    values = STUDY | {"source": {"name": source}, "clients": clients, "public": public}
+    project = plain.write(tmp_path, tiny=values)
+    with pytest.raises(UserError, match=words):
+        PipelinesFile(project).configure_pipeline("tiny")
