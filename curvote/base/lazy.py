@@ -12,8 +12,6 @@ from typing import Any
 _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "skfda": "scikit-fda",
-    "skimage": "scikit-image",
-    "pywt": "PyWavelets",
     "ruamel": "ruamel-yaml",
     "_ruamel_yaml_clibz": "ruamel-yaml-clib",
 }

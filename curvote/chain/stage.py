@@ -246,7 +246,7 @@ class Stage:
     of settings and the values of a cell's axes whether the stage is there at all (no
     other may read one that can be missing), ``also`` returns keys that count for some
     settings only, ``libraries`` are those whose versions count beside the usual ones
-    (``also_libraries`` for some settings only), ``files`` returns the public files that
+    (``extras`` for some settings only), ``files`` returns the public files that
     settings name beside the source's, whose content counts,
     ``block`` is how many repetitions are computed together at most, where each takes
     long, and ``raw`` says that it reads the source's files. ``side`` says who may read
@@ -268,7 +268,7 @@ class Stage:
     when: Callable[[Any, Mapping[str, Any]], bool] = lambda settings, values: True
     also: Callable[[Any], tuple[str, ...]] = lambda _: ()
     libraries: tuple[str, ...] = ()
-    also_libraries: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    extras: Callable[[Any], tuple[str, ...]] = lambda _: ()
     files: Callable[[Any], tuple[str, ...]] = lambda _: ()
     block: int = 0
     raw: bool = False

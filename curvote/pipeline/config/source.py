@@ -87,8 +87,7 @@ class RawInput:
     """A raw file that ingest reads; its digest enters keys, its path does not.
 
     ``public_digest`` is all that may be told of ``sha256``: itself, or for a file that
-    nobody published its keyed digest (`keyed.keyed_digest`). What is ``of_stage`` is a
-    public file that a stage reads beside the source's.
+    nobody published its keyed digest (`keyed.keyed_digest`).
     """
 
     name: str
@@ -96,7 +95,6 @@ class RawInput:
     path: str
     origin: str
     public_digest: str
-    of_stage: bool = False
 
     @property
     def key_entry(self) -> dict[str, str]:
@@ -174,9 +172,8 @@ def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInpu
             place = project.root / name
             if not place.is_file():
                 raise UserError(f"no file {name} in the project's folder.")
-            digest = raw.digest(place)
-            what = digest, str(place), "a public file of the user's", digest
-            files[name] = RawInput(name, *what, of_stage=True)
+            digest, origin = raw.digest(place), "a public file of the user's"
+            files[name] = RawInput(name, digest, str(place), origin, digest)
     return tuple(files.values())
 
 

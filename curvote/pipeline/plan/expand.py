@@ -52,12 +52,13 @@ def expand(
     configured: ConfiguredPipeline,
     raw: tuple[RawInput, ...],
     release_state: ReleaseState | None = None,
+    further: Sequence[RawInput] = (),
 ) -> Iterator[Step]:
     """Yield every step with its key; inputs come before the steps that read them.
 
-    In production the steps up to the last release take their names from
-    ``release_state``, but for what reads a public file of a source whose secrets are
-    elsewhere.
+    ``raw`` are the source's files, ``further`` those that settings name. In production
+    the steps up to the last release take their names from ``release_state``, but for
+    what reads a public file of a source whose secrets are elsewhere.
     """
     for setting in configured.settings:
         steps: dict[tuple[str, Cell], Step] = {}
@@ -70,7 +71,10 @@ def expand(
                 if not stage.axes and (stage.name, cell) in steps:
                     continue  # what every part shares
                 inputs = dict(_input_steps(steps, stage, cell, pipeline))
-                step = _make_step(pipeline, stage, cell, inputs, raw)
+                named = stage.files(pipeline)
+                own_files = tuple(file for file in further if file.name in named)
+                files = raw if stage.raw else own_files
+                step = _make_step(pipeline, stage, cell, inputs, files)
                 public = step.raw and is_remote(pipeline.source)
                 if release_state and place <= last and not public:
                     step = _freeze_step(configured.name, pipeline, step, release_state)
@@ -165,7 +169,7 @@ def _make_step(
     stage: Stage,
     cell: Cell,
     inputs: Mapping[str, Step],
-    raw: tuple[RawInput, ...],
+    files: tuple[RawInput, ...],
 ) -> Step:
     values = cell_values(pipeline, cell)
     params = _read_parameters(stage, pipeline, values)
@@ -181,12 +185,8 @@ def _make_step(
         "params": params,
         "inputs": keys,
         "code": _code_digests(stage, values),
-        "versions": library_versions(
-            (*stage.libraries, *stage.also_libraries(pipeline))
-        ),
+        "versions": library_versions(stage.libraries + stage.extras(pipeline)),
     }
-    read = stage.files(pipeline)
-    files = tuple(f for f in raw if (f.name in read if f.of_stage else stage.raw))
     if files:
         components["raw"] = {  # marked, if it is keyed
             f.name: f.public_digest if "sha256" in f.key_entry else f.key_entry

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -84,12 +84,7 @@ def library_versions(more: Iterable[str] = ()) -> dict[str, str]:
     return {"python": python} | {name: _version(name) for name in names}
 
 
-@cache
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # of an extra: the stage says how to install it
-        return "none"
+_version = cache(version)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -103,10 +103,8 @@ def make_plan(
             f"--new-release, --new-people: {configured.name} is a study, and these are"
             " for production; --seed draws a study's noise anew."
         )
-    further = stage_files(
-        project, [setting.pipeline for setting in configured.settings]
-    )
-    steps = list(expand(configured, (*raw, *further), state))
+    pipelines = [setting.pipeline for setting in configured.settings]
+    steps = list(expand(configured, raw, state, stage_files(project, pipelines)))
     forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = cache(partial(latest_keys, project, configured.name))

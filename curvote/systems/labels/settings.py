@@ -133,32 +133,19 @@ def check_learning(pipeline: PipelineSettings) -> Problems:
 
 def check_public(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of what is done to public features."""
-    public = pipeline.public
-    if "pca" in (public.reduce, public.features) or public.features == "auto":
+    public, kind = pipeline.public, pipeline.public.features
+    if "pca" in (public.reduce, kind) or kind == "auto":
         if public.size is None:
             yield Problem("is missing: say how many components.", ("public", "size"))
-    elif public.size is not None and public.features is None:
+    elif public.size is not None and kind is None:
         message = "is read with reduce: pca or features only."
         yield Problem(message, ("public", "size"))
-    if public.reduce == "pca" and public.features is not None:
-        message = "features keep their components by themselves: leave reduce out."
-        yield Problem(message, ("public", "reduce"))
-    if vector_files(pipeline):
-        if public.deskew:
-            message = "vectors of a file are no images: leave deskew out."
-            yield Problem(message, ("public", "deskew"))
-        return
     # An image collection, or a plug-in's, says how many planes of colour it has.
-    if hasattr(lookup.find_dataset(pipeline.source["name"]), "planes"):
-        return
-    message = (
-        f"is for images, and {pipeline.source['name']} has none: leave it out, or name"
-        f" vectors of a model of yours, features: {EMBEDDING}FILE."
-    )
-    if public.features in ("hog", "wavelet", "auto"):
-        yield Problem(f"{public.features} {message}", ("public", "features"))
-    if public.deskew:
-        yield Problem(message, ("public", "deskew"))
+    has_images = hasattr(lookup.find_dataset(pipeline.source["name"]), "planes")
+    if image_libraries(pipeline) and (vector_files(pipeline) or not has_images):
+        key, word = ("deskew", "it") if public.deskew else ("features", kind)
+        message = f"{word} is for images, and these records are none: leave it out."
+        yield Problem(message, ("public", key))
 
 
 def image_libraries(pipeline: PipelineSettings) -> tuple[str, ...]:

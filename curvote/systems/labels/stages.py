@@ -177,22 +177,23 @@ def features_metadata(inputs: Inputs, params: Params) -> Metadata:
     source, option = inputs["ingest"].metadata, params["public.scale"]
     kind, path = params["public.features"], vector_path(params)
     if path is not None:
-        source = source | public_features.vector_facts(path) | {"categories": None}
+        vectors = public_features.read_vectors(path)[1]
+        ends = {"lower": vectors.min(axis=None), "upper": vectors.max(axis=None)}
+        numbers = [{"name": name, "unit": "", **ends} for name in vectors]
+        grid = [*range(len(numbers))]
+        source = {**source, "features": numbers, "grid": grid, "categories": None}
     # By itself, if numbers differ in kind.
     features = source.get("features") or ()
     kinds = {
         (feature["unit"], feature["lower"], feature["upper"]) for feature in features
     }
-    several = len(kinds) > 1 and path is None
     done = {
-        "scale": option == STANDARD or (option == AUTO and several),
-        "reduce": "pca" if kind and params["public.size"] else params["public.reduce"],
+        "scale": option == STANDARD or (option == AUTO and len(kinds) > 1),
+        "reduce": params["public.reduce"],
         "size": params["public.size"],
     }
     if kind or params["public.deskew"]:
         done |= {"features": kind, "deskew": params["public.deskew"]}
-        done |= {"planes": len({unit for unit, _, _ in kinds})}
-        done |= {"background": min((low for _, low, _ in kinds), default=0)}
     return {**source, "public": done}
 
 

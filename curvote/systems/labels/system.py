@@ -123,7 +123,7 @@ FEATURES_OF = Stage(
     params=tuple(f"public.{name}" for name in settings.Public.model_fields),
     tables=(FEATURES, REDUCTION),
     libraries=LIBRARIES,
-    also_libraries=settings.image_libraries,
+    extras=settings.image_libraries,
     files=settings.vector_files,
 )
 GRAPH_OF = Stage(

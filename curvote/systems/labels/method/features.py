@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from importlib import import_module
-from math import isqrt
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -26,15 +25,14 @@ from curvote.base.errors import UserError
 from curvote.base.table_file import MAX_LISTED, Violations
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Metadata
-from curvote.data import columns
 from curvote.learning.estimators import numeric_records
 from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner, TrainingSet
 from curvote.systems.labels.messages import RECORD
 from curvote.systems.labels.method.classifier import left_out_votes
+from curvote.systems.labels.neural.learner import image_shape
 
-PIXELS, HOG, WAVELET = "pixels", "hog", "wavelet"
-KINDS = (PIXELS, HOG, WAVELET)
+KINDS = PIXELS, HOG, WAVELET = "pixels", "hog", "wavelet"
 # What `auto` chooses among, simplest first.
 CANDIDATES = ("pca", HOG, WAVELET)
 
@@ -43,36 +41,29 @@ CANDIDATES = ("pca", HOG, WAVELET)
 class ImageFeatures(TransformerMixin, BaseEstimator):
     """Numbers that describe public images: gradients, wavelets, or upright pixels.
 
-    Nothing is learnt from the records but their number of pixels. Where nobody tuned
-    anything to an image set, the published settings stand: of `hog` nine orientations
-    and blocks of 2 x 2 cells that are normalised with a clip (Dalal and Triggs 2005),
-    whose cells are an eighth of a side; of `wavelet` the moduli of two levels of an
-    undecimated Daubechies-2 transform, averaged over 4 x 4 pixels, and its smooth part
-    (a first layer of scattering: Bruna and Mallat 2013).
+    Nothing is learnt but the number of pixels, and nothing was tuned: the published
+    settings stand. Of ``hog`` nine orientations and blocks of 2 x 2 cells, normalised
+    with a clip, whose cells are an eighth of a side (Dalal and Triggs 2005); of
+    ``wavelet`` the moduli of two levels of an undecimated Daubechies-2 transform and
+    its smooth part, averaged over 4 x 4 pixels (as a first layer of scattering: Bruna
+    and Mallat 2013). The extra ``images`` brings the libraries.
 
     Parameters
     ----------
     kind : "hog", "wavelet" or "pixels", default="hog"
         What describes an image.
     deskew : bool, default=False
-        Whether images are first sheared until their ink stands upright: until rows and
-        columns are uncorrelated (LeCun et al. 1998).
-    planes : int, default=1
-        Colour planes of a record, one after the other, each a square row by row.
-    background : float, default=0
-        The value without ink.
+        Whether images are first sheared until their rows and columns are uncorrelated:
+        until ink stands upright (LeCun et al. 1998).
 
     Attributes
     ----------
+    background_ : float
+        The least value: that without ink.
     n_features_in_ : int
-        Pixels of a record, all planes.
+        Pixels of a record: a square row by row, one plane of colour after the other.
     feature_names_in_ : array
         Their names, where X was a DataFrame.
-
-    Notes
-    -----
-    A UserError (a ValueError) names parameters or data that are out of range, and an
-    extra that is not installed: ``pip install 'curvote[images]'``.
 
     Examples
     --------
@@ -81,55 +72,39 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
     >>> upright = ImageFeatures("pixels", deskew=True).fit_transform(slanted)
     >>> print(np.flatnonzero(upright.reshape(16, 16).sum(axis=0) > 0.1))
     [7 8]
-    >>> print(ImageFeatures("hog").fit_transform(slanted).shape)
-    (1, 1764)
     """
 
     kind: str = HOG
     _: KW_ONLY
     deskew: bool = False
-    planes: int = 1
-    background: float = 0.0
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Learn the number of pixels of the records X, (n, planes side^2)."""
+        """Learn size and background of the images X, (n, d)."""
         validate.one_of(KINDS, kind=self.kind)
         validate.boolean(deskew=self.deskew)
-        planes = validate.at_least(1, planes=self.planes)
-        validate.finite(background=self.background)
-        pixels = numeric_records(self, X).shape[1]
-        side = isqrt(pixels // planes)
-        if planes * side**2 != pixels or side < _LEAST_SIDE:
-            raise UserError(
-                f"X has {pixels} numbers a record (n_features = {pixels}); planes is"
-                f" {planes}, and each is a square of at least {_LEAST_SIDE} x"
-                f" {_LEAST_SIDE} pixels."
-            )
+        records = numeric_records(self, X)
+        image_shape(records.shape[1], None)
+        self.background_ = float(records.min())
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Return the numbers of records (n, d), a row each."""
+        """Return the numbers of images (n, d), a row each."""
         check_is_fitted(self)
         records = numeric_records(self, X, reset=False)
-        side = isqrt(records.shape[1] // self.planes)
-        images = np.moveaxis(records.reshape(-1, self.planes, side, side), 1, -1)
+        height, width, planes = image_shape(records.shape[1], None)
+        images = np.moveaxis(records.reshape(-1, planes, height, width), 1, -1)
         if self.deskew:
-            images = _upright_images(images, self.background)
+            images = _upright_images(images, self.background_)
         if self.kind == HOG:
             return _oriented_gradients(images)
         if self.kind == WAVELET:
             images = _wavelet_moduli(images)
-        numbers = np.moveaxis(images, -1, 1).reshape(len(images), -1)
-        return np.asarray(numbers)
-
-
-# Two cells of two pixels: below nothing is left to normalise.
-_LEAST_SIDE = 4
+        return np.asarray(np.moveaxis(images, -1, 1).reshape(len(images), -1))
 
 
 def _upright_images(images: FloatArray, background: float) -> FloatArray:
     """Return images (n, s, s, c) sheared until rows and columns are uncorrelated."""
-    at, ink = np.arange(images.shape[1]), np.abs(images - background).mean(axis=3)
+    at, ink = np.arange(images.shape[1]), (images - background).mean(axis=3)
     mass = np.maximum(ink.sum(axis=(1, 2)), np.finfo(np.float64).tiny)[:, None]
     centre = ink.sum(axis=2) @ at[:, None] / mass
     rows, columns = at - centre, at - ink.sum(axis=1) @ at[:, None] / mass
@@ -149,15 +124,10 @@ def _oriented_gradients(images: FloatArray) -> FloatArray:
     # Dalal and Triggs: 9 orientations, 2 x 2 cells a block, L2-Hys, and cells of 8
     # pixels in a window 64 wide, which is an eighth. Nothing here was chosen by data.
     cell = max(2, (images.shape[1] + 4) // 8)
-    options = {
-        "orientations": 9,
-        "pixels_per_cell": (cell, cell),
-        "cells_per_block": (2, 2),
-        "block_norm": "L2-Hys",
-        "channel_axis": -1,
-    }
+    cells: dict[str, Any] = {"pixels_per_cell": (cell, cell), "cells_per_block": (2, 2)}
+    cells |= {"orientations": 9, "block_norm": "L2-Hys", "channel_axis": -1}
     hog = _extra("skimage.feature").hog
-    return np.stack([hog(image, **options) for image in images])
+    return np.asarray([hog(image, **cells) for image in images])
 
 
 def _wavelet_moduli(images: FloatArray) -> FloatArray:
@@ -187,44 +157,31 @@ def _extra(module: str) -> Any:
 def reduction_of(done: Metadata, values: FloatArray) -> Any:
     """Return the unfitted steps that make features of public ``values`` (n, d).
 
-    ``done`` is what `curvote.systems.labels.stages` records of them. ``auto`` has the
-    columns of all `CANDIDATES`, as many of each. More components than there can be are
-    a UserError.
+    ``done`` is what `curvote.systems.labels.stages` records of them; ``auto`` has the
+    columns of all `CANDIDATES`. More components than there can be are a UserError.
     """
 
-    def images(kind: str, deskew: bool) -> ImageFeatures:
-        layout = {name: done[name] for name in ("planes", "background")}
-        return ImageFeatures(kind, deskew=deskew, **layout)
-
-    def chain_of(kind: str | None, deskew: bool) -> Any:
-        steps: list[Any] = []
-        if kind in (HOG, WAVELET):
-            steps.append(images(kind, deskew))
-        elif deskew:
-            steps.append(images(PIXELS, deskew))
+    def chain_of(kind: str | None) -> Any:
+        steps, width, size = list[Any](), values.shape[1], done["size"]
+        if kind in KINDS or done.get("deskew"):
+            image_kind = kind if kind in KINDS else PIXELS
+            steps.append(ImageFeatures(image_kind, deskew=done["deskew"]))
+            width = steps[0].fit_transform(values[:1]).shape[1]
         if done["scale"]:
             steps.append(StandardScaler())
-        if done["size"] is not None:
-            width = steps[0].fit_transform(values[:1]).shape[1] if steps else 0
-            _check_size(done["size"], len(values), width or values.shape[1])
-            options = {"svd_solver": "covariance_eigh", "random_state": 0}
-            steps.append(PCA(done["size"], **options))
+        if size is not None:
+            if size > (most := min(len(values), width)):
+                raise UserError(
+                    f"{size} components of {len(values)} records with {width} numbers;"
+                    f" at most {most} there are.",
+                    where=("public", "size"),
+                )
+            steps.append(PCA(size, svd_solver="covariance_eigh", random_state=0))
         return make_pipeline(*steps) if steps else "passthrough"
 
-    kind, deskew = done.get("features"), done.get("deskew", False)
-    if kind != "auto":
-        return chain_of(kind, deskew)
-    every = FeatureUnion([(name, chain_of(name, False)) for name in CANDIDATES])
-    return make_pipeline(images(PIXELS, True), every) if deskew else every
-
-
-def _check_size(size: int, n: int, width: int) -> None:
-    if size > min(n, width):
-        raise UserError(
-            f"{size} components of {n} records with {width} numbers; at most"
-            f" {min(n, width)} there are.",
-            where=("public", "size"),
-        )
+    if done.get("features") != "auto":
+        return chain_of(done.get("features"))
+    return FeatureUnion([(name, chain_of(name)) for name in CANDIDATES])
 
 
 @dataclass(eq=False, repr=False)
@@ -243,52 +200,46 @@ class FeatureChoice(Learner):
     learners: Sequence[Learner | None]
 
     def _learn(self, data: TrainingSet) -> None:
-        seed = int(data.rng.integers(2**63))
+        seed, votes = int(data.rng.integers(2**63)), {}
         fits: dict[str, Learner] = {}
-        votes: dict[str, tuple[NDArray[np.intp], FloatArray]] = {}
-        several = len(self.learners) - self.learners.count(None) > 1
         for name, learner in zip(self.names, self.learners, strict=True):
-            if learner is None:
-                continue
-            rng = np.random.default_rng(seed)  # the same folds for all
-            part = data._replace(X=self._columns(data.X, name), rng=rng)
-            if data.unlabelled is not None:
-                part = part._replace(unlabelled=self._columns(data.unlabelled, name))
-            fits[name] = clone(learner).fit(*part)
-            if several:
+            if learner is not None:
+                X, further = self._columns(data.X, name), data.unlabelled
+                further = None if further is None else self._columns(further, name)
+                rng = np.random.default_rng(seed)  # the same folds for all
+                part = TrainingSet(X, data.codes, rng, further)
+                fits[name] = clone(learner).fit(*part)
                 votes[name] = left_out_votes(fits[name], *part)
-        chosen = next(iter(fits))
-        if several:
-            common = reduce(np.intersect1d, (rows for rows, _ in votes.values()))
-            likely = data.codes[common].likelihood()
-            trials = [
-                smoothing.make_trial(name, {}, values[np.isin(rows, common)], likely)
-                for name, (rows, values) in votes.items()
-            ]
-            chosen = smoothing.simplest_trial(trials).name
-            self.tried_ = [trial.to_row() for trial in trials]
+        judges = reduce(np.intersect1d, (rows for rows, _ in votes.values()))
+        likely = data.codes[judges].likelihood()
+        trials = [
+            smoothing.make_trial(name, {}, values[np.isin(rows, judges)], likely)
+            for name, (rows, values) in votes.items()
+        ]
+        chosen = smoothing.simplest_trial(trials).name
         self.learner_ = fits[chosen]
         self.chosen_ = {"features": chosen, **self.learner_.chosen_}
-        self.tried_ += self.learner_.tried_
+        self.tried_ = [*(trial.to_row() for trial in trials), *self.learner_.tried_]
         self._set_left_out(self.learner_.without_own)
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes of the learner on its columns of records (n, d)."""
-        return self.learner_.votes(self._columns(X, self.chosen_["features"]))
+        return np.asarray(
+            self.learner_.votes(self._columns(X, self.chosen_["features"]))
+        )
 
     def fixed(self) -> Learner:
         """Return the choice of these features alone, its learner's settings stated."""
-        learners: list[Learner | None] = [None] * len(self.names)
-        chosen = self.names.index(self.chosen_["features"])
-        learners[chosen] = self.learner_.fixed()
+        chosen, learner = self.chosen_["features"], self.learner_.fixed()
+        learners = [learner if name == chosen else None for name in self.names]
         return FeatureChoice(self.names, learners)
 
     def _columns(self, X: FloatArray, name: str) -> FloatArray:
         return np.split(X, len(self.names), axis=1)[self.names.index(name)]
 
 
-def read_vectors(path: Path) -> tuple[list[str], list[str], FloatArray]:
-    """Return the names of records (n,) and columns (d,), and the vectors (n, d).
+def read_vectors(path: Path) -> tuple[list[str], pd.DataFrame]:
+    """Return the names (n,) of records and their vectors (n, d) by column.
 
     Parquet has a column ``record`` and columns of numbers. NPY has a row a record, in
     the order of the source, and names none. UserError: everything that is wrong.
@@ -300,7 +251,7 @@ def read_vectors(path: Path) -> tuple[list[str], list[str], FloatArray]:
         except ValueError as error:
             message = f"{path}: no table of numbers, a row a record: {error}."
             raise UserError(message) from None
-        table = table.rename(columns=lambda place: f"vector {place + 1}")
+        table = table.rename(columns="vector {}".format)
     else:
         table = table_file.read_table(path)
         if problems.note_columns([*table], [RECORD]):
@@ -316,31 +267,19 @@ def read_vectors(path: Path) -> tuple[list[str], list[str], FloatArray]:
         wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
         problems.note_rows(table, wrong, "a number that is missing or not finite")
     problems.check()
-    return records, [*map(str, table)], table.to_numpy(np.float64)
-
-
-def vector_facts(path: Path) -> Metadata:
-    """Return the columns of a file of vectors as public metadata, with their bounds."""
-    _, names, vectors = read_vectors(path)
-    features = []
-    for name, column in zip(names, vectors.T, strict=True):
-        low, high = float(column.min()), float(column.max())
-        ends = low, max(high, float(np.nextafter(low, np.inf)))
-        features.append(columns.Feature(name, "", *ends, "the public file"))
-    return columns.feature_facts(features)
+    return records, table.astype(np.float64)
 
 
 def vectors_of(path: Path, names: Sequence[str]) -> FloatArray:
     """Return the vectors (n, d) of the named records; one without is a UserError."""
-    records, _, vectors = read_vectors(path)
-    if not records and len(vectors) != len(names):
+    records, table = read_vectors(path)
+    if not records and len(table) != len(names):
         raise UserError(
-            f"{path}: {len(vectors)} rows, but {len(names)} records; a .npy file has a"
+            f"{path}: {len(table)} rows, but {len(names)} records; a .npy file has a"
             " row for each record, in the order of the source."
         )
     place = {name: row for row, name in enumerate(records or names)}
-    absent = [name for name in names if name not in place]
-    if absent:
+    if absent := [name for name in names if name not in place]:
         listed = ", ".join(absent[:MAX_LISTED])
         raise UserError(f"{path}: no vector of {len(absent)} records: {listed}.")
-    return vectors[[place[name] for name in names]]
+    return np.asarray(table.iloc[[place[name] for name in names]])

@@ -71,13 +71,13 @@ def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
 class Features(data.Section):
     """``numbers`` of each of ``n`` records; ``size`` components of them, if any.
 
-    ``treatment`` says what describes a record in place of its numbers, if anything.
+    ``kind`` names what describes a record in place of its numbers, if anything.
     """
 
     n: int
     numbers: int
     size: int | None
-    treatment: str = ""
+    kind: str | None = None
 
     name: ClassVar[str] = "features"
     place: ClassVar[str] = "releases"
@@ -87,8 +87,8 @@ class Features(data.Section):
         """Return lines on what is public before any noise."""
         numbers = f"the {self.numbers} numbers of each of {self.n:,} records"
         lines = [f"{numbers}, all of them"]
-        if self.treatment:
-            lines.append(f"{self.treatment}, made without a label and without a code")
+        if self.kind:
+            lines.append(f"{self.kind} features of them, made without a label")
         if self.size is not None:
             lines.append(
                 f"{self.size} principal components of them, made without a label: they"
@@ -105,17 +105,8 @@ def gather_features(views: Sequence[RunView], _: pd.DataFrame) -> Features | Non
     metadata = first_views[0].metadata("features")
     n = len(first_views[0].columns("features", "features", (0,))["record"])
     public = metadata["public"]
-    words = [_TREATMENTS.get(public.get("features"), "")]
-    words.append("of images whose ink stands upright" * public.get("deskew", False))
-    treatment = " ".join(filter(None, words))
-    return Features(n, len(metadata["grid"]), public["size"], treatment)
-
-
-_TREATMENTS = {
-    "hog": "oriented gradients",
-    "wavelet": "moduli of wavelets",
-    "auto": "their pixels, gradients and wavelets, one of which codes choose,",
-}
+    kind = public.get("features") or "upright" * public.get("deskew", False)
+    return Features(n, len(metadata["grid"]), public["size"], kind)
 
 
 # A model: its accuracy by codes with an interval, and by labels in a study.
