@@ -96,6 +96,7 @@ def test_deskew_takes_out_a_shear_and_leaves_the_rest() -> None:
         coloured = made.fit_transform(np.hstack([k * bar(lean) for k in (1, 2, 3)]))
         assert coloured == pytest.approx(np.hstack([k * upright for k in (1, 2, 3)]))
     for still in (bar(0), np.zeros((1, 400)), np.full((1, 400), 0.7)):
+        still.flags.writeable = False  # as a data frame's
         assert made.fit_transform(still) == pytest.approx(still, abs=1e-9)
     left = {key for key in vars(made) if key.endswith("_")}
     assert left <= described(sections(ImageFeatures)["Attributes"])

@@ -93,6 +93,7 @@ class ImageFeatures(TransformerMixin, BaseEstimator):
         records = numeric_records(self, X, reset=False)
         height, width, planes = image_shape(records.shape[1], None)
         images = np.moveaxis(records.reshape(-1, planes, height, width), 1, -1)
+        images = images.copy()  # scikit-image refuses what is read-only
         if self.deskew:
             images = _upright_images(images, self.background_)
         if self.kind == HOG:
