@@ -88,7 +88,7 @@ class Features(data.Section):
         numbers = f"the {self.numbers} numbers of each of {self.n:,} records"
         lines = [f"{numbers}, all of them"]
         if self.kind:
-            lines.append(f"{self.kind} features of them, made without a label")
+            lines.append(f"what describes them, made without a label: {self.kind}")
         if self.size is not None:
             lines.append(
                 f"{self.size} principal components of them, made without a label: they"
