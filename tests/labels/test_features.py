@@ -57,7 +57,6 @@ class Bars(ImageSet):
 BARS, TURNED = Bars(), Bars()
 TURNED.labels = (np.arange(N) // 5) % 3
 STUDY: dict[str, Any] = {
-    "source": {"name": f"{__name__}:BARS", "split": "published"},
     "clients": {"train": N, "test": N},
     "protocol": "labels",
     "learners": ["auto"],
@@ -68,10 +67,9 @@ STUDY: dict[str, Any] = {
 
 def study(root: Path, source: str = "BARS", **public: Any) -> RunView:
     """Return the only cell of a study that has run in a folder."""
-    where = STUDY["source"] | {"name": f"{__name__}:{source}"}
+    where = {"name": f"{__name__}:{source}", "split": "published"}
     project = plain.write(root, tiny=STUDY | {"source": where, "public": public})
-    (view,) = final_views(project, plain.run(project))
-    return view
+    return final_views(project, plain.run(project))[0]
 
 
 def bar(lean: float) -> np.ndarray:
@@ -120,31 +118,30 @@ def test_gradients_and_wavelets_are_those_of_the_papers(side: int, planes: int) 
             ImageFeatures(**given).fit(np.zeros((2, width)))
 
 
-@pytest.mark.parametrize("kind", ["hog", "wavelet", "pixels"])
 def test_without_the_extra_it_says_what_to_type(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No traceback of an import."""
     for name in ("pywt", "skimage.feature", "skimage.transform"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=r"pip install 'curvote\[images\]'"):
-        ImageFeatures(kind, deskew=kind == "pixels").fit_transform(np.ones((1, 64)))
+    for kind in ("hog", "wavelet", "pixels"):
+        made = ImageFeatures(kind, deskew=kind == "pixels").fit(np.ones((1, 64)))
+        with pytest.raises(UserError, match=r"pip install 'curvote\[images\]'"):
+            made.transform(np.ones((1, 64)))
 
 
 @pytest.mark.parametrize("informative", [0, 1, 2])
 def test_codes_choose_the_features_that_tell_classes(informative: int) -> None:
     """Of equals the first; the model of the choice alone is the same."""
-    y, x = np.arange(900) % 3, np.random.default_rng(0).normal(size=(900, 3, 2))
-    x[:, informative] += 4 * np.eye(3)[y][:, :2]
-    codes = encode(y, classes=[0, 1, 2], epsilon=2.0, random_state=1)
+    y, parts = np.arange(900) % 3, np.random.default_rng(0).normal(size=(900, 3, 2))
+    parts[:, informative] += 4 * np.eye(3)[y][:, :2]
+    x, codes = parts.reshape(900, 6), encode(y, epsilon=2.0, random_state=1)
     choice = FeatureChoice(("a", "b", "c"), [KNN(k=30)] * 3)
-    model = PrivateLabelClassifier(choice, 2.0, random_state=0)
-    said = model.fit(x.reshape(900, 6), codes).predict(x.reshape(900, 6))
+    model = PrivateLabelClassifier(choice, 2.0, random_state=0).fit(x, codes)
     assert model.learner_.chosen_["features"] == "abc"[informative]
     again = PrivateLabelClassifier(model.learner_.fixed(), 2.0, random_state=0)
-    again.fit(x.reshape(900, 6), codes)
-    assert np.array_equal(again.predict(x.reshape(900, 6)), said)
-    model.fit(np.tile(x[:, informative], 3), codes)
+    assert np.array_equal(again.fit(x, codes).predict(x), model.predict(x))
+    model.fit(np.tile(parts[:, informative], 3), codes)
     assert model.learner_.chosen_["features"] == "a"
 
 
@@ -230,18 +227,18 @@ def test_vectors_of_a_file_count_by_content(tmp_path: Path) -> None:
         (VECTORS.assign(record="7"), "stood there before"),
         (np.ones((4, 2)), "4 rows, but 480 records"),
         (np.ones((4, 2, 2)), "no table of numbers"),
-        (None, "no file vectors.parquet"),
+        (None, "no file v.parquet"),
     ],
 )
 def test_a_file_of_vectors_is_checked(tmp_path: Path, table: Any, words: str) -> None:
     """Rows, names and numbers: a UserError before anything is learnt."""
-    name = "npy" if isinstance(table, np.ndarray) else "parquet"
-    if name == "npy":
-        np.save(tmp_path / "vectors.npy", table)
+    if isinstance(table, pd.DataFrame):
+        table.to_parquet(tmp_path / "v.parquet")
     elif table is not None:
-        table.to_parquet(tmp_path / "vectors.parquet")
+        np.save(tmp_path / "v.npy", table)
+    name = "v.npy" if isinstance(table, np.ndarray) else "v.parquet"
     with pytest.raises(UserError, match=words):
-        study(tmp_path, features=f"embedding:vectors.{name}")
+        study(tmp_path, features=f"embedding:{name}")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +254,6 @@ def test_a_file_of_vectors_is_checked(tmp_path: Path, table: Any, words: str) ->
             "deskew: it is for images",
         ),
         ("zip", "features: auto", "say how many components"),
-        ("zip", "features: pca", "say how many components"),
         ("zip", "size: 3", "reduce: pca or features only"),
         ("zip", "features: hogs", "Did you mean 'hog'"),
         ("zip", "features: 'embedding:v.csv'", "embedding"),
