@@ -85,14 +85,23 @@ def shrink_second_moment(raw: Array, noise: float, public: Array) -> SecondMomen
     column = shrink_factor(raw[1:, 0], DOUBT_CENTRE * d * noise / 2) * raw[1:, 0]
     centre = column / corner
     around = raw[1:, 1:] - corner * np.outer(centre, centre)
-    mean = max(float(np.trace(around)) / d, float(public[1:].mean()) / 5)
+    scatter = shrink_scatter(around, noise, float(public[1:].mean()) / 5)
+    return SecondMoment(corner, centre, scatter)
+
+
+def shrink_scatter(around: Array, noise: float, least: float) -> Array:
+    """Return a noised scatter (d, d), shrunk to its mean, which is ``least`` or more.
+
+    ``noise`` is as in `shrink_second_moment`.
+    """
+    d = len(around)
+    mean = max(float(np.trace(around)) / d, least)
     deviation, beside = np.diag(around) - mean, around - np.diag(np.diag(around))
     diagonal = mean + shrink_factor(deviation, (d - 1) * noise) * deviation
     beside = shrink_factor(beside, d * (d - 1) * noise / 2) * beside
     values, vectors = np.linalg.eigh(np.diag(diagonal) + beside)
     floor = min(max(EDGE * np.sqrt(2 * d * noise), NARROWEST * mean), mean)
-    scatter = np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
-    return SecondMoment(corner, centre, scatter)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
 
 
 def shrink_factor(observed: Array, noise_energy: float) -> float:

@@ -195,8 +195,8 @@ def _server_json(server: Server) -> dict[str, Any]:
 # cost more noise than they show.
 MOST_CELL_FEATURES: Final = 3
 PITCH: Final = 0.5
-# A second moment is asked for where p v is below that.
-SECOND_MOMENT_LIMIT: Final = 2e-3
+# How a line is asked for, and what is changed where second moments are too many.
+LINE: Final = {"arm": "joint", "share": 0.8, "cut": 1.0, "centring": "sums"}
 # Steps to 1, so fine that the grid adds nothing to the noise.
 _UNIT: Final = 1 << 20
 _CELLS: Final = 8192
@@ -217,17 +217,16 @@ def choose_form(setup: PublicSetup) -> Choice:
         cells_per_grid = (math.ceil(1 / PITCH) + 1) ** d
         grids = min(_GRIDS, max(1, _CELLS // (setup.classes * cells_per_grid)))
         params = {"order": d, "pitch": PITCH, "grids": grids, "cells": _CELLS}
+        params["centring"] = "sums"
         reason = f"{d} features are few: cells show any boundary (noise {v:.2g})"
         return Choice("cells", params, weights, reason)
-    energy = (d + 1) * v
-    arm = "joint" if energy < SECOND_MOMENT_LIMIT else "mean"
-    sign, also = ("below", "also") if arm == "joint" else ("above", "do not")
+    params = LINE | ({"arm": "mean"} if d * (d + 1) > _CELLS else {})
+    also = "also" if params["arm"] == "joint" else "do not"
     reason = (
         f"{d} features are too many for cells, so a line parts the classes; servers"
-        f" {also} release how features go together, as the noise left in that,"
-        f" {energy:.2g}, is {sign} {SECOND_MOMENT_LIMIT:g}"
+        f" {also} release how features go together (noise {v:.2g})"
     )
-    return Choice("moments", {"arm": arm}, weights, reason)
+    return Choice("moments", params, weights, reason)
 
 
 def pooled_variance(sizes: Mapping[str, int], levels: Mapping[str, Level]) -> float:

@@ -313,7 +313,7 @@ def combine(
         rule_name, fixed = "stated", normalize_weights(weights, names)
     shares = rules.precision_weights(sides, place) if fixed is None else fixed
     rows = np.concatenate([side.rows for side in sides])
-    rows = kind.refined(task, sides, shares)(rows)
+    rows = kind.refined(task, sides, shares, place)(rows)
     decision = Decision(tuple(tuple(side.rates.tolist()) for side in sides))
     if prior:
         # The logarithms of the target's class rates, in units of the scores.

@@ -363,6 +363,8 @@ class Contrasts:
     queries differ most: without their constant. ``rates`` (K,) are the classes' shares,
     ``second`` is the mean of phi phi' if it was released. ``noise`` is the variance
     that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
+    ``centre`` (d,) is the mean of phi over all records, where decisions take it from
+    the sums, ``centre_noise`` the variance of privacy in one of its numbers.
     """
 
     server: str
@@ -373,6 +375,8 @@ class Contrasts:
     noise: float
     second: Array | None = None
     second_noise: float = 0.0
+    centre: Array | None = None
+    centre_noise: float = 0.0
 
     @property
     def sampling(self) -> float:
@@ -399,6 +403,8 @@ class Contrasts:
 Steps = NDArray[np.int64]
 Refine = Callable[[Array], Array]
 
+# The parameter by which a task takes the centre of records from the sums.
+CENTRING: Final = "centring"
 # No class is taken to be rarer: a noised rate may even be negative.
 RAREST = 0.02
 
@@ -428,7 +434,8 @@ class Form(ABC):
     def check_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with defaults; unknown or wrong ones are a UserError."""
         form = read_form(self.Parameters, dict(params), f"release {self.name}: ")
-        return form.model_dump(mode="json")
+        left_out = {CENTRING} - form.model_fields_set  # older tasks keep their digest
+        return form.model_dump(mode="json", exclude=left_out)
 
     def plan_params(self, params: dict[str, Any], setup: PublicSetup) -> dict[str, Any]:
         """Return ``params`` completed by the public facts of all servers."""
@@ -490,10 +497,12 @@ class Form(ABC):
         """Return weights (m,) of a public, nowhere negative function."""
         raise UserError(f"release {self.name} tells no rates: it decides balanced.")
 
-    def refined(self, task: Task, sides: Sequence[Contrasts], shares: Array) -> Refine:
+    def refined(
+        self, task: Task, sides: Sequence[Contrasts], shares: Array, target: int
+    ) -> Refine:
         """Return the map applied to contrasts (r, m) in use: the identity.
 
-        ``shares`` (J,) are the weights of the ``sides``.
+        ``shares`` (J,) are the weights of the ``sides``, ``target`` the target's place.
         """
         return lambda rows: rows
 
@@ -504,14 +513,22 @@ class ClassSums(Form):
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the contrasts of the classes in a release of class sums."""
         sums = self.weights(task, release.values.astype(np.float64) / release.n)
-        rates = _class_rates(self.reference(task, sums))
+        rates = self.rates(task, sums)
         used = slice(1, 2) if len(sums) == 2 else slice(None)
         rows = (sums - np.outer(rates, sums.sum(axis=0)))[used]
-        rows = rows - np.outer(self.reference(task, rows), self.constant(task))
+        rows = self.without_constant(task, rows)
         row_scale = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
         unit = (release.sigma / self.unit(task) / release.n) ** 2
         main, noise = rows @ self.main(task), unit * float(row_scale.mean())
         return Contrasts(release.server, release.n, rates, rows, main, noise)
+
+    def rates(self, task: Task, sums: Array) -> Array:
+        """Return the classes' shares (K,) of sums (K, m)."""
+        return _class_rates(self.reference(task, sums))
+
+    def without_constant(self, task: Task, rows: Array) -> Array:
+        """Return rows (r, m) of mean 0 over the public reference."""
+        return rows - np.outer(self.reference(task, rows), self.constant(task))
 
     @abstractmethod
     def reference(self, task: Task, weights: Array) -> Array:
@@ -548,8 +565,19 @@ def _class_rates(reference: Array) -> Array:
     total = float(reference.sum())
     if total <= 0:
         return np.full(len(reference), 1 / len(reference))
-    least = 2 * RAREST / len(reference)
-    shares = np.maximum(reference / total, least)
+    return _bounded_shares(reference / total)
+
+
+def counted_rates(counts: Array) -> Array:
+    """Return class shares from noised ones of known sum 1, none below `RAREST`.
+
+    What the sum departs from 1 is noise, of each class as much.
+    """
+    return _bounded_shares(counts + (1 - counts.sum()) / len(counts))
+
+
+def _bounded_shares(shares: Array) -> Array:
+    shares = np.maximum(shares, 2 * RAREST / len(shares))
     return np.asarray(shares / shares.sum())
 
 

@@ -7,8 +7,9 @@ The counts of all records, `counts`, decide for the majority's class.
 """
 
 import math
+from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,7 +17,16 @@ from pydantic import Field
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.systems.transfer.method.features import Grids, principal_directions
-from curvote.systems.transfer.method.task import Array, ClassSums, Steps, Task
+from curvote.systems.transfer.method.task import (
+    CENTRING,
+    Array,
+    ClassSums,
+    Contrasts,
+    NoisedSums,
+    Steps,
+    Task,
+    counted_rates,
+)
 
 # How many points stand for the uniform distribution, and for its main directions.
 _REFERENCE = 4096
@@ -26,12 +36,19 @@ class Parameters(Strict):
     """Grids on ``order`` features each, ``pitch`` in units of the bounds' range.
 
     ``cells`` is the most numbers that a release may have, over all classes.
+    ``centring: sums`` counts in steps of 1/1024, so that noise is no more than needed,
+    and knows that each record is in one cell of every grid.
     """
 
     order: WholeNumber = 2
     pitch: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
     grids: WholeNumber = 400
     cells: WholeNumber = 8192
+    centring: Literal["sums"] | None = None
+
+
+# Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
+UNIT = 1 << 10
 
 
 class Cells(ClassSums):
@@ -60,19 +77,47 @@ class Cells(ClassSums):
         """Return the number of numbers: classes times cells."""
         return len(task.classes) * self.grids(task).length
 
+    @staticmethod
+    def steps(task: Task) -> int:
+        """Return the steps of one record in one cell: 1 in older tasks."""
+        return UNIT if CENTRING in task.params else 1
+
     def unit(self, task: Task) -> float:
-        """Return sqrt(P): a record is 1 in each of P cells."""
-        return math.sqrt(task.params["grids"])
+        """Return sqrt(P), in steps: a record is 1 in each of P cells."""
+        return self.steps(task) * math.sqrt(task.params["grids"])
 
     def sensitivity(self, task: Task) -> float:
-        """Return sqrt(2 P): a record leaves P cells for P others at most."""
-        return math.sqrt(2 * task.params["grids"])
+        """Return sqrt(2 P), in steps: a record leaves P cells for P others at most."""
+        return self.steps(task) * math.sqrt(2 * task.params["grids"])
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the counts, class after class."""
         grids = self.grids(task)
         counted = [grids.counts(cube[codes == k]) for k in range(len(task.classes))]
-        return np.concatenate(counted)
+        return np.concatenate(counted) * self.steps(task)
+
+    def side(self, task: Task, release: NoisedSums) -> Contrasts:
+        """Return the contrasts, less noise where a mean of each grid is known."""
+        found = super().side(task, release)
+        if CENTRING not in task.params:
+            return found
+        return replace(found, noise=found.noise * (1 - 1 / self.grids(task).cells))
+
+    def rates(self, task: Task, sums: Array) -> Array:
+        """Return the classes' shares, by all cells: each grid counts every record."""
+        if CENTRING not in task.params:
+            return super().rates(task, sums)
+        return counted_rates(sums.sum(axis=1) / math.sqrt(task.params["grids"]))
+
+    def without_constant(self, task: Task, rows: Array) -> Array:
+        """Return rows of mean 0 over the cells of each grid: all else is noise.
+
+        A class that counts p_c n in every grid has such a contrast.
+        """
+        if CENTRING not in task.params:
+            return super().without_constant(task, rows)
+        by_grid = rows.reshape(len(rows), task.params["grids"], -1)
+        return (by_grid - by_grid.mean(axis=2, keepdims=True)).reshape(rows.shape)
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of phi over each class, (K, cells)."""
@@ -88,7 +133,8 @@ class Cells(ClassSums):
 
     def constant(self, task: Task) -> Array:
         """Return the weights of the function 1."""
-        return np.full(self.grids(task).length, 1 / self.unit(task))
+        grids = self.grids(task)
+        return np.full(grids.length, 1 / math.sqrt(grids.count))
 
     def main(self, task: Task) -> Array:
         """Return the leading principal directions of uniform points."""
@@ -104,10 +150,6 @@ def _uniform_mean(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))
-
-
-# Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
-UNIT = 1 << 10
 
 
 class CountsParameters(Strict):

@@ -6,7 +6,8 @@ with those of servers: both are unbiased, of known variance.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from curvote.base.errors import UserError
 from curvote.chain.settings import Numbers, Strict
 from curvote.learning import directions
 from curvote.systems.transfer.method.task import (
+    CENTRING,
     Array,
     ClassSums,
     Contrasts,
@@ -24,6 +26,7 @@ from curvote.systems.transfer.method.task import (
     Refine,
     Steps,
     Task,
+    counted_rates,
 )
 
 # What the number of records adds to a second moment, over the coordinates of a row:
@@ -54,6 +57,105 @@ def ridge_refinement(
     return refine
 
 
+@dataclass(frozen=True)
+class Centred:
+    """Map from contrast rows (r, p) to rows whose decisions lie at the centre.
+
+    The centre is where a balanced decision between classes of one spread is made: m_j
+    + mean_k d_k - sum_k p_jk d_k, m_j the mean of server j, p_j its rates, d_k = mu_k -
+    mu from all servers. The target's own is drawn to that of the others, which
+    ``shares`` weigh, as far as both may be one but for known errors, and then to the
+    centre of the bounds (James & Stein 1961 both times). Where second moments are
+    released, rows become those of the discriminant W^-1 (mu_c - mu), W the scatter
+    within classes.
+    """
+
+    sides: Sequence[Contrasts]
+    shares: Array
+    target: int
+
+    def __call__(self, rows: Array) -> Array:
+        """Return the rows, (r, p)."""
+        slopes = rows[:, 1:] @ self.inverse
+        return np.column_stack([-slopes @ self.centre / FIRST, slopes])
+
+    def _mean(self, name: str) -> Array:
+        """Return the weighted mean of what the servers say."""
+        return np.tensordot(self.shares, [getattr(s, name) for s in self.sides], 1)
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """Pooled contrasts p_c (mu_c - mu), (R, d)."""
+        return self._mean("main")
+
+    @cached_property
+    def differences(self) -> Array:
+        """Pooled differences mu_k - mu of every class, (K, d)."""
+        rows, rates = self.contrasts, self._mean("rates")
+        rows = np.concatenate([-rows, rows]) if len(rows) == 1 else rows
+        return np.asarray(rows / rates[:, np.newaxis])
+
+    @cached_property
+    def centre(self) -> Array:
+        """Return the centre (d,) in the units of directions."""
+        shift, d = self.differences, self.differences.shape[1]
+        centres = np.array(
+            [s.centre + shift.mean(axis=0) - s.rates @ shift for s in self.sides]
+        )
+        noise = np.array([side.centre_noise for side in self.sides])
+        error = noise + SQUARE / d / np.array([side.n for side in self.sides])
+        own, hidden = centres[self.target], noise[self.target]
+        others = np.where(np.arange(len(noise)) == self.target, 0, self.shares)
+        if others.any():
+            others = others / others.sum()
+            apart = others @ centres - own
+            common, alone = float(others**2 @ error), error[self.target]
+            gap = max(float(apart @ apart) / d - common - alone, 0.0)
+            part = alone / (alone + common + gap)
+            own = own + part * apart
+            hidden = (1 - part) ** 2 * hidden + part**2 * float(others**2 @ noise)
+        return np.asarray(own * directions.shrink_factor(own, d * hidden))
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Return W^-1 (d, d), 1 where there is no second moment.
+
+        The scatter of all is W and what class means add to it.
+        """
+        contrasts, d = self.contrasts, self.contrasts.shape[1]
+        if self.sides[0].second is None:
+            return np.eye(d)
+        n = np.array([side.n for side in self.sides])
+        # A number's square is SQUARE/d in the mean at most; of normal numbers a product
+        # has twice its square as variance, which n records divide.
+        error = [s.second_noise for s in self.sides] + 2 * (SQUARE / d) ** 2 / n
+        scatter = directions.shrink_scatter(
+            self._mean("second"), float(self.shares**2 @ error), SQUARE / 2 / d
+        )
+        error = np.array([s.noise + s.sampling * SQUARE / d for s in self.sides])
+        second = directions.SecondMoment(FIRST**2, np.zeros(d), scatter)
+        hidden = float(self.shares**2 @ error)
+        labels = np.insert(contrasts, 0, 0, axis=1)[:, np.newaxis]
+        ridge = np.mean(
+            [
+                directions.ridge_penalty(directions.NoisyMoments(label, hidden, second))
+                for label in labels
+            ],
+            axis=0,
+        )[0]
+        inverse = np.linalg.inv(scatter + ridge * np.eye(d))
+        means = self.differences[-len(contrasts) :]
+        if len(contrasts) == 1:  # between the two classes
+            means = means / (1 - self._mean("rates")[-1])
+        between = float((contrasts @ inverse * means).sum())
+        return np.asarray(inverse / max(1 - between, LEAST_WITHIN))
+
+
+# Of a direction that counts its class: its first number, and the most that the squares
+# of all others add up to.
+FIRST, SQUARE = math.sqrt(0.5), 0.5
+# Classes are taken to leave at least this part of the scatter within them.
+LEAST_WITHIN = 0.25
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 UNIT = 1 << 20
 # Parameters far from 1 would leave of a direction what rounding makes of it.
@@ -70,6 +172,9 @@ class Parameters(Strict):
     without them the middle of the bounds, and half their range. What is known of a
     usual record is worth more than bounds that hold for all.
     ``share`` is the part of the square that the class sums have in arm ``joint``.
+    ``centring: sums`` takes the centre of records from the sums: then u has 1/sqrt 2
+    in the place of s/|(s, z)|, so that it counts, and what is released beside the class
+    sums are the products of the numbers of v alone, u = (1/sqrt 2, v).
     """
 
     arm: Literal["mean", "joint"] = "mean"
@@ -77,6 +182,7 @@ class Parameters(Strict):
     scale: Numbers | None = None
     cut: Annotated[float, Field(ge=1 / FARTHEST, le=FARTHEST)] = 1.6
     share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.6
+    centring: Literal["sums"] | None = None
 
 
 class Moments(ClassSums):
@@ -119,17 +225,35 @@ class Moments(ClassSums):
         size = np.sqrt((z**2).sum(axis=1, keepdims=True))
         z = z * np.minimum(1, p["cut"] / np.maximum(size, p["cut"]))
         v = np.column_stack([np.full(len(z), p["cut"]), z])
-        return np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
+        u = np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
+        if CENTRING in p:
+            u[:, 0] = FIRST
+        return u
 
     def length(self, task: Task) -> int:
-        """Return K p numbers, plus p (p + 1) / 2 in arm ``joint``; p = d + 1."""
+        """Return K p numbers, plus p (p + 1) / 2 in arm ``joint``; p = d + 1.
+
+        Where the centre is taken from the sums, pairs are of d numbers.
+        """
         return len(task.classes) * (task.d + 1) + self._pair_count(task)
 
-    @staticmethod
-    def _pair_count(task: Task) -> int:
+    def _pair_count(self, task: Task) -> int:
         """Return the number of entries of the upper triangle."""
-        p = task.d + 1
-        return p * (p + 1) // 2 if task.params["arm"] == "joint" else 0
+        paired = task.d + 1 - self._paired(task).start
+        return paired * (paired + 1) // 2 if task.params["arm"] == "joint" else 0
+
+    @staticmethod
+    def _paired(task: Task) -> slice:
+        """Return which numbers of u are multiplied with each other."""
+        return slice(int(CENTRING in task.params), task.d + 1)
+
+    def _pair_unit(self, task: Task) -> float:
+        """Return the steps of a pair: as many as one record may move (`sensitivity`).
+
+        Products of v are at most half as long as those of u: 2 for 1.
+        """
+        factor = 2 if CENTRING in task.params else 1
+        return UNIT * math.sqrt(1 - self._class_share(task)) * factor
 
     def _class_share(self, task: Task) -> float:
         """Return the class sums' share of the squared norm."""
@@ -140,7 +264,13 @@ class Moments(ClassSums):
         return UNIT * math.sqrt(self._class_share(task))
 
     def sensitivity(self, task: Task) -> float:
-        """Return 2^20 sqrt 2, with the rounding of two records to whole steps."""
+        """Return 2^20 sqrt 2, with the rounding of two records to whole steps.
+
+        With the products of v: a the share of the class sums, c = <v, v'>, |v| = |v'| =
+        1/sqrt 2 (shorter ones move less), records of one class are a (1 - 2 c) + 4 (1 -
+        a) (1/2 - 2 c^2) apart, squared, at most 2 - a/2 or 2 a; of two classes 2 a + 4
+        (1 - a) (1/2 - 2 c^2), at most 2.
+        """
         numbers = task.d + 1 + self._pair_count(task)
         return UNIT * math.sqrt(2) + math.sqrt(2 * numbers)
 
@@ -156,16 +286,15 @@ class Moments(ClassSums):
             ]
             if self._pair_count(task):
                 rows, columns, weight = self._triangle(task)
-                scale = UNIT * math.sqrt(1 - self._class_share(task))
-                pairs = u[:, rows] * u[:, columns] * weight * scale
+                v, scale = u[:, self._paired(task)], self._pair_unit(task)
+                pairs = v[:, rows] * v[:, columns] * weight * scale
                 sums.append(np.rint(pairs).astype(np.int64).sum(axis=0))
             total += np.concatenate(sums)
         return total
 
-    @staticmethod
-    def _triangle(task: Task) -> tuple[Steps, Steps, Array]:
+    def _triangle(self, task: Task) -> tuple[Steps, Steps, Array]:
         """Return rows, columns and weights of the upper triangle's entries."""
-        rows, columns = np.triu_indices(task.d + 1)
+        rows, columns = np.triu_indices(task.d + 1 - self._paired(task).start)
         return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
     def weights(self, task: Task, values: Array) -> Array:
@@ -175,29 +304,43 @@ class Moments(ClassSums):
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the contrasts, with the second moment of arm ``joint``."""
-        contrasts = super().side(task, release)
+        found, centring = super().side(task, release), CENTRING in task.params
+        k, p = len(task.classes), task.d + 1
+        if centring:
+            sums = self.weights(task, release.values / release.n)
+            noise = k * (release.sigma / self.unit(task) / release.n) ** 2
+            found = replace(found, centre=sums[:, 1:].sum(axis=0), centre_noise=noise)
         if not self._pair_count(task):
-            return contrasts
-        scale = UNIT * math.sqrt(1 - self._class_share(task)) * release.n
+            return found
+        scale = self._pair_unit(task) * release.n
         noise = (release.sigma / scale) ** 2
         values = release.values / scale
-        k, p = len(task.classes), task.d + 1
         rows, columns, weight = self._triangle(task)
-        second = np.zeros((p, p))
+        second = np.zeros((1 + rows.max(), 1 + rows.max()))
         second[rows, columns] = second[columns, rows] = values[k * p :] / weight
-        return replace(contrasts, second=second, second_noise=noise)
+        if found.centre is not None:  # around the server's own mean
+            second += found.centre_noise * np.eye(task.d)
+            second -= np.outer(found.centre, found.centre)
+        return replace(found, second=second, second_noise=noise)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return u(x) . w, (q, r)."""
         return np.asarray(self.directions(task, cube) @ weights.T)
 
     def reference(self, task: Task, weights: Array) -> Array:
-        """Return the first coordinate of each row: u of the centre."""
-        return np.asarray(weights[:, 0])
+        """Return the first coordinate of each row, times that of the centre's u."""
+        return np.asarray(weights[:, 0] * (FIRST if CENTRING in task.params else 1))
+
+    def rates(self, task: Task, sums: Array) -> Array:
+        """Return the classes' shares, by what counts where the task has it."""
+        if CENTRING not in task.params:
+            return super().rates(task, sums)
+        return counted_rates(sums[:, 0] / FIRST)
 
     def constant(self, task: Task) -> Array:
-        """Return the weights of u's first coordinate."""
-        return np.asarray(np.eye(1, task.d + 1)[0])
+        """Return the weights of a function that is 1 at the centre."""
+        first = FIRST if CENTRING in task.params else 1
+        return np.asarray(np.eye(1, task.d + 1)[0] / first)
 
     def main(self, task: Task) -> Array:
         """Return the directions of the slopes."""
@@ -211,10 +354,14 @@ class Moments(ClassSums):
         """Return 1 for arm ``joint``: ridge regression has divided by the variance."""
         return 1.0 if self._pair_count(task) else super().odds(task, main, noise)
 
-    def refined(self, task: Task, sides: Sequence[Contrasts], shares: Array) -> Refine:
+    def refined(
+        self, task: Task, sides: Sequence[Contrasts], shares: Array, target: int
+    ) -> Refine:
         """Return ridge regression by the pooled second moment of arm ``joint``."""
+        if CENTRING in task.params:
+            return Centred(sides, shares, target)
         if not self._pair_count(task):
-            return super().refined(task, sides, shares)
+            return super().refined(task, sides, shares, target)
         return ridge_refinement(sides, shares, self.public(task))
 
     def public(self, task: Task) -> Array:
