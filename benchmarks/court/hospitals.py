@@ -136,7 +136,7 @@ class Law:
 
 # Form, parameters and weights of every arm; `auto` takes the form of one of them.
 ARMS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
-    "mean": ("moments", {"arm": "mean", "cut": 1.0, "centring": "sums"}, "aligned"),
+    "mean": ("moments", {"centring": "sums"}, "aligned"),
     "joint": ("moments", LINE, "aligned"),
     "own server": ("moments", LINE, "adapt_tar"),
     "cells": ("cells", {"pitch": 0.5, "centring": "sums"}, "aligned"),
@@ -187,7 +187,7 @@ def errors(law: Law, repeat: int) -> dict[str, float]:
     auto = choose_form(PublicSetup(f["d"], classes, f["sizes"], levels, TARGET))
     arms = dict(ARMS)
     if classes > 2 or f["decide"] == "prior":
-        del arms["samp"]
+        arms.pop("samp", None)
     if all(auto[:3] != arm for arm in arms.values()):
         arms["as chosen"] = auto[:3]
     found, told = {}, {}

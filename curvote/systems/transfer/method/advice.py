@@ -196,7 +196,7 @@ def _server_json(server: Server) -> dict[str, Any]:
 MOST_CELL_FEATURES: Final = 3
 PITCH: Final = 0.5
 # How a line is asked for, and what is changed where second moments are too many.
-LINE: Final = {"arm": "joint", "share": 0.8, "cut": 1.0, "centring": "sums"}
+LINE: Final = {"arm": "joint", "share": 0.8, "centring": "sums"}
 # Steps to 1, so fine that the grid adds nothing to the noise.
 _UNIT: Final = 1 << 20
 _CELLS: Final = 8192

@@ -322,7 +322,7 @@ def combine(
         main = np.tensordot(shares, [side.main for side in sides], 1) / clear
         noise = float(shares**2 @ [side.noise for side in sides]) / clear**2
         odds = max(kind.odds(task, main, noise), LEAST_ODDS)
-        offsets = tuple((np.log(sides[place].rates) / odds).tolist())
+        offsets = tuple((np.log(sides[place].likely_rates) / odds).tolist())
         decision = replace(decision, offsets=offsets)
     reading: QueryReading | None = None
     if fixed is None:

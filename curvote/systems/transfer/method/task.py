@@ -364,7 +364,8 @@ class Contrasts:
     ``second`` is the mean of phi phi' if it was released. ``noise`` is the variance
     that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
     ``centre`` (d,) is the mean of phi over all records, where decisions take it from
-    the sums, ``centre_noise`` the variance of privacy in one of its numbers.
+    the sums, ``centre_noise`` the variance of privacy in one of its numbers,
+    ``rate_noise`` that in a class's counted share.
     """
 
     server: str
@@ -377,6 +378,17 @@ class Contrasts:
     second_noise: float = 0.0
     centre: Array | None = None
     centre_noise: float = 0.0
+    rate_noise: float = 0.0
+
+    @property
+    def likely_rates(self) -> Array:
+        """Posterior mean of the classes' shares: before, all shares are as likely."""
+        if not self.rate_noise:
+            return self.rates
+        k = len(self.rates)
+        equal, spread = 1 / k, (k - 1) / (k * k * (k + 1))
+        part = spread / (spread + (1 - equal) * self.rate_noise)
+        return equal + part * (self.rates - equal)
 
     @property
     def sampling(self) -> float:

@@ -101,7 +101,12 @@ class Cells(ClassSums):
         found = super().side(task, release)
         if CENTRING not in task.params:
             return found
-        return replace(found, noise=found.noise * (1 - 1 / self.grids(task).cells))
+        grids, unit = self.grids(task), release.sigma / self.unit(task) / release.n
+        return replace(
+            found,
+            noise=found.noise * (1 - 1 / grids.cells),
+            rate_noise=unit**2 * grids.cells,
+        )
 
     def rates(self, task: Task, sums: Array) -> Array:
         """Return the classes' shares, by all cells: each grid counts every record."""

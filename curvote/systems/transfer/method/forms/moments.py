@@ -130,7 +130,7 @@ class Centred:
         # has twice its square as variance, which n records divide.
         error = [s.second_noise for s in self.sides] + 2 * (SQUARE / d) ** 2 / n
         scatter = directions.shrink_scatter(
-            self._mean("second"), float(self.shares**2 @ error), SQUARE / 2 / d
+            self._mean("second"), float(self.shares**2 @ error), SQUARE * FLOOR / d
         )
         error = np.array([s.noise + s.sampling * SQUARE / d for s in self.sides])
         second = directions.SecondMoment(FIRST**2, np.zeros(d), scatter)
@@ -154,6 +154,11 @@ class Centred:
 # Of a direction that counts its class: its first number, and the most that the squares
 # of all others add up to.
 FIRST, SQUARE = math.sqrt(0.5), 0.5
+# Records are cut to a length of .4 sqrt(d) + .4 half ranges: they may lie a fifth of
+# the range off in every feature (derived), and as far again (court, even seeds).
+WIDENING = 0.25
+# Numbers spread by at least this part of what fits (a deviation of .2 half ranges).
+FLOOR = 0.05
 # Classes are taken to leave at least this part of the scatter within them.
 LEAST_WITHIN = 0.25
 # Steps to 1: so fine that rounding adds nothing that could be seen.
@@ -172,9 +177,9 @@ class Parameters(Strict):
     without them the middle of the bounds, and half their range. What is known of a
     usual record is worth more than bounds that hold for all.
     ``share`` is the part of the square that the class sums have in arm ``joint``.
-    ``centring: sums`` takes the centre of records from the sums: then u has 1/sqrt 2
-    in the place of s/|(s, z)|, so that it counts, and what is released beside the class
-    sums are the products of the numbers of v alone, u = (1/sqrt 2, v).
+    ``centring: sums`` takes the centre of records from the sums: then u is (1, z/s) /
+    sqrt 2, which counts, z cut to |z| <= s = cut (1 + sqrt d)/4, and what is released
+    beside the class sums are the products of the numbers of z/s alone.
     """
 
     arm: Literal["mean", "joint"] = "mean"
@@ -222,13 +227,14 @@ class Moments(ClassSums):
         lower, upper = np.array([feature[1:] for feature in task.features]).T
         scale = np.array(p["scale"])
         z = cube * ((upper - lower) / scale) + (lower - np.array(p["centre"])) / scale
-        size = np.sqrt((z**2).sum(axis=1, keepdims=True))
-        z = z * np.minimum(1, p["cut"] / np.maximum(size, p["cut"]))
-        v = np.column_stack([np.full(len(z), p["cut"]), z])
-        u = np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
+        s, size = p["cut"], np.sqrt((z**2).sum(axis=1, keepdims=True))
         if CENTRING in p:
-            u[:, 0] = FIRST
-        return u
+            s *= WIDENING * (1 + math.sqrt(task.d))
+            v = z * (FIRST / np.maximum(size, s))
+            return np.column_stack([np.full(len(v), FIRST), v])
+        z = z * np.minimum(1, s / np.maximum(size, s))
+        v = np.column_stack([np.full(len(z), s), z])
+        return np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
 
     def length(self, task: Task) -> int:
         """Return K p numbers, plus p (p + 1) / 2 in arm ``joint``; p = d + 1.
@@ -308,8 +314,13 @@ class Moments(ClassSums):
         k, p = len(task.classes), task.d + 1
         if centring:
             sums = self.weights(task, release.values / release.n)
-            noise = k * (release.sigma / self.unit(task) / release.n) ** 2
-            found = replace(found, centre=sums[:, 1:].sum(axis=0), centre_noise=noise)
+            noise = (release.sigma / self.unit(task) / release.n) ** 2
+            found = replace(
+                found,
+                centre=sums[:, 1:].sum(axis=0),
+                centre_noise=k * noise,
+                rate_noise=noise / FIRST**2,
+            )
         if not self._pair_count(task):
             return found
         scale = self._pair_unit(task) * release.n
