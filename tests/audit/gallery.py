@@ -109,6 +109,8 @@ TWINS: Mapping[str, Make] = {
         for name, form, example in (
             ("centring_unscaled", servers.CentringUnscaled(), "kernel"),
             ("classes_without_sqrt2", servers.ClassesWithoutSqrt2(), "cells"),
+            ("steps_forgotten", servers.StepsForgotten(), "cells_sums"),
+            ("products_too_long", servers.ProductsTooLong(), "moments_sums"),
             ("bounds_from_records", servers.BoundsFromRecords(), "cells"),
             ("delta_ignored", servers.DeltaIgnored(), "moments"),
             ("visited_cells_only", servers.VisitedCellsOnly(), "cells"),

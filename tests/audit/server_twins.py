@@ -67,6 +67,20 @@ class ClassesWithoutSqrt2(cells.Cells):
         return self.unit(task)
 
 
+class StepsForgotten(cells.Cells):
+    """Counts in fine steps, and makes the noise for steps of one record."""
+
+    def sensitivity(self, task: Task) -> float:
+        return math.sqrt(2 * task.params["grids"])
+
+
+class ProductsTooLong(moments.Moments):
+    """Lets the products beside the class sums be twice as long as they may."""
+
+    def _pair_unit(self, task: Task) -> float:
+        return 2 * super()._pair_unit(task)
+
+
 class BoundsFromRecords(cells.Cells):
     """Takes each feature's bounds from the table."""
 

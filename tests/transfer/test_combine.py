@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,11 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("cells", {"grids": 100}),
     ("moments", {}),
     ("moments", {"arm": "joint"}),
+    ("cells", {"grids": 100, "centring": "sums"}),
+    ("moments", {"centring": "sums"}),
+    ("moments", {"arm": "joint", "centring": "sums"}),
 ]
+SUMS = {"centring": "sums"}
 SIZES = {"here": 400, "there": 900, "far": 200}
 
 
@@ -82,6 +87,30 @@ def test_turned_labels_are_noticed() -> None:
     se = standing["far"].agreement_se
     assert se is not None
     assert abs(standing["far"].agreement - 1) < 4 * se
+
+
+@pytest.mark.parametrize("arm", ["mean", "joint"])
+def test_where_the_bounds_lie_changes_little(arm: str) -> None:
+    """Records a fifth of the range off the middle are told apart as well as there."""
+    rights = []
+    tables = {name: table(600, k) for k, name in enumerate(("here", "there"))}
+    for off in (0.0, 0.2):
+        asked = task(dict.fromkeys(tables, 2.0), params={"arm": arm} | SUMS)
+        ends = [(f.name, f.lower, f.upper, off * (f.upper - f.lower)) for f in asked.features]
+        features = [(name, low - by, high - by) for name, low, high, by in ends]
+        asked = replace(asked, features=features)
+        rights.append(_right(combine(asked, releases(asked, tables), "here")))
+    assert min(rights) > max(rights) - 0.02
+    assert min(rights) > 0.92
+
+
+def test_a_source_that_lies_elsewhere_moves_the_centre_little() -> None:
+    """The target's own sums say where it is decided; near sources make it surer."""
+    (X, y), (far, told_far) = table(2000, 0), table(2000, 1)
+    asked = task({"here": 1.0, "there": 1.0}, params=SUMS)
+    alone = combine(asked, releases(asked, {"here": (X, y)}), "here")
+    both = releases(asked, {"here": (X, y), "there": (far + [8, -15], told_far)})
+    assert _right(combine(asked, both, "here")) > _right(alone) - 0.01
 
 
 def test_the_weights_follow_the_noise() -> None:
@@ -214,13 +243,12 @@ def _setup(
 
 
 def test_a_few_features_are_cells_and_more_a_line() -> None:
-    """Two: cells at half the range; seven: sums; a large crowd: its second moment."""
+    """Two: cells at half the range; seven: sums, and products as far as they fit."""
     two = choose_form(_setup(2, 2, HEART, "va"))
     assert (two.release, two.params["pitch"]) == ("cells", 0.5)
     heart = choose_form(_setup(7, 2, HEART, "va"))
-    assert (heart.release, heart.params["arm"]) == ("moments", "mean")
-    many = {name: 100 * n for name, n in HEART.items()}
-    assert choose_form(_setup(7, 2, many, "va")).params["arm"] == "joint"
+    assert (heart.release, heart.params["arm"]) == ("moments", "joint")
+    assert choose_form(_setup(200, 2, HEART, "va")).params["arm"] == "mean"
     assert "too many for cells" in heart.reason
     assert choose_form(_setup(7, 2, {"va": 141}, "va")).weights == "adapt_tar"
 

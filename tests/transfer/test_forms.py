@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy, Words
 from curvote.base.errors import UserError
+from curvote.mechanisms.gaussian import GaussianNoise
 from curvote.messages.answer import validate_task
 from curvote.messages.message import ClientData, message_of
 from curvote.systems.transfer.method.features import Grids
+from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release, release_noise
 from curvote.systems.transfer.method.task import FORMS, Feature, Level, Task, form
 
@@ -23,6 +26,10 @@ ONE_OF_EACH: list[tuple[str, dict[str, Any]]] = [
     ("cells", {"grids": 5, "pitch": 0.3, "cells": 30}),
     ("moments", {}),
     ("moments", {"arm": "joint"}),
+    ("cells", {"grids": 5, "pitch": 0.5, "centring": "sums"}),
+    ("moments", {"centring": "sums"}),
+    ("moments", {"arm": "joint", "centring": "sums"}),
+    ("moments", {"arm": "joint", "centring": "sums", "share": 0.3}),
     ("moments", {"cut": 4.0, "scale": 0.1, "centre": [0.2, 0.5]}),
     ("counts", {}),
 ]
@@ -80,7 +87,10 @@ def test_a_table_is_the_sum_of_its_records(
 def test_features_have_norm_1_and_are_never_opposed(
     release: str, params: dict[str, Any]
 ) -> None:
-    """<phi(x), phi(y)> is 1 where x = y and nowhere negative: classes need sqrt 2."""
+    """<phi(x), phi(y)> is 1 where x = y and nowhere negative: classes need sqrt 2.
+
+    Numbers that count are shorter, 1 where a record is cut.
+    """
     task = _task(release, params)
     kind = form(task.release)
     cube = np.random.default_rng(1).random((40, 2))
@@ -88,8 +98,12 @@ def test_features_have_norm_1_and_are_never_opposed(
     sums = [kind.sums(task, point[None], label) for point in cube]
     phi = np.stack([kind.weights(task, each.astype(float))[0] for each in sums])
     inner = kind.product(task, cube, phi)
-    assert np.diag(inner) == pytest.approx(1, abs=1e-5)
-    assert inner.min() >= -1e-9
+    if release == "moments" and "centring" in params:
+        assert (np.diag(inner) < 1 + 1e-5).all()
+        assert phi[:, 0] == pytest.approx(math.sqrt(0.5), abs=1e-6)
+    else:
+        assert np.diag(inner) == pytest.approx(1, abs=1e-5)
+    assert inner.min() >= -1e-6
     assert inner == pytest.approx(phi @ phi.T, abs=1e-5)
 
 
@@ -144,6 +158,49 @@ def test_moments_joint_tells_the_second_moment() -> None:
     u = kind.directions(task, X)  # type: ignore[attr-defined]
     second = kind.side(task, release(task, "s", X, y)).second
     assert second == pytest.approx(u.T @ u / 30, abs=1e-4)
+    task = replace(task, params=task.params | {"centring": "sums"})
+    v = kind.directions(task, X)[:, 1:]  # type: ignore[attr-defined]
+    side = kind.side(task, release(task, "s", X, y))
+    assert side.second == pytest.approx(np.cov(v.T, bias=True), abs=1e-4)
+    assert side.centre == pytest.approx(v.mean(axis=0), abs=1e-4)
+
+
+FINE: list[tuple[str, dict[str, Any]]] = [
+    ("moments", {"centring": "sums"}),
+    ("moments", {"arm": "joint", "centring": "sums"}),
+    ("cells", {"order": 2, "pitch": 0.5, "centring": "sums"}),
+]
+
+
+@pytest.mark.parametrize(("release_", "params"), FINE)
+def test_rates_are_counted_and_a_plane_lies_between_the_classes(
+    release_: str, params: dict[str, Any]
+) -> None:
+    """Far from the centre, of one class off to the side: neither needs symmetry."""
+    rng = np.random.default_rng(1)
+    y = rng.random(4000) < 0.292
+    X = rng.normal([0.8, 0.85], 0.08, (4000, 2)) - np.outer(y, [0.0, 0.45])
+    names = np.array(["0", "1"])[y.astype(int)]
+    features = [("a", 0, 1), ("b", 0, 1)]
+    task = Task(features, ("0", "1"), {"s": "public"}, release_, params)
+    sent = [release(task, "s", X, names)]
+    model = combine(task, sent, "s")
+    assert model.servers[0].rate == pytest.approx(y.mean(), abs=1e-4)
+    assert (model.predict(X) == names).mean() > 0.98
+    assert (combine(task, sent, "s", decide="prior").predict(X) == names).mean() > 0.98
+
+
+def test_counts_in_steps_have_no_more_noise_than_they_need() -> None:
+    """At few grids and epsilon 8 a step of one record takes three times as much."""
+    level = {"a": Level(8.0, 1e-4)}
+    plain, fine = (
+        Task([("a", 0, 1)], ("0", "1"), level, "cells", {"grids": 2} | more)
+        for more in ({}, {"centring": "sums"})
+    )
+    sigma = [release_noise(task, 100).sigma / form("cells").unit(task) for task in (plain, fine)]  # type: ignore[union-attr]
+    exact = GaussianNoise(math.sqrt(2) * 2**40, 8.0, 1e-4).sigma / 2**40
+    assert sigma[1] == pytest.approx(exact, rel=1e-3)
+    assert sigma[0] > 3 * sigma[1]
 
 
 ODD: list[Any] = [1, 2, 1e-9, 1e9, 64, 1e-300, 5e-324, 1e15, -1, 0, True, [0.0, 1.0]]

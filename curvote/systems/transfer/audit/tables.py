@@ -193,6 +193,8 @@ _EXAMPLE_PARAMS: Mapping[str, Mapping[str, Any]] = {
     "cells": _CELLS,
     "moments": _MOMENTS,
     "moments_joint": _MOMENTS | {"arm": "joint"},
+    "cells_sums": _CELLS | {"centring": "sums"},
+    "moments_sums": _MOMENTS | {"arm": "joint", "centring": "sums"},
     "kernel": _KERNEL,
     "kernel_half": _KERNEL | {"centre": "half"},
     "kernel_waves": _KERNEL | {"kernel": "gaussian"},

@@ -324,7 +324,7 @@ class PublicSetup:
         return {name: n for name, n in self.sizes.items() if n is not None}
 
 
-# The mean square of the inner product of a query with a record.
+# The most that the mean square of the inner product of a query with a record may be.
 SPREAD = 1.0
 
 
@@ -365,7 +365,8 @@ class Contrasts:
     that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
     ``centre`` (d,) is the mean of phi over all records, where decisions take it from
     the sums, ``centre_noise`` the variance of privacy in one of its numbers,
-    ``rate_noise`` that in a class's counted share.
+    ``rate_noise`` that in a class's counted share; ``spread`` is the mean square of the
+    inner product of a query with a record, at most.
     """
 
     server: str
@@ -379,6 +380,7 @@ class Contrasts:
     centre: Array | None = None
     centre_noise: float = 0.0
     rate_noise: float = 0.0
+    spread: float = SPREAD
 
     @property
     def likely_rates(self) -> Array:
@@ -393,7 +395,7 @@ class Contrasts:
     @property
     def sampling(self) -> float:
         """Variance of a contrast at a query that is due to the n records."""
-        return SPREAD * self.clear / self.n
+        return self.spread * self.clear / self.n
 
     @property
     def variance(self) -> float:

@@ -132,7 +132,7 @@ class Centred:
         scatter = directions.shrink_scatter(
             self._mean("second"), float(self.shares**2 @ error), SQUARE * FLOOR / d
         )
-        error = np.array([s.noise + s.sampling * SQUARE / d for s in self.sides])
+        error = np.array([s.noise + s.sampling / SQUARE / d for s in self.sides])
         second = directions.SecondMoment(FIRST**2, np.zeros(d), scatter)
         hidden = float(self.shares**2 @ error)
         labels = np.insert(contrasts, 0, 0, axis=1)[:, np.newaxis]
@@ -148,19 +148,16 @@ class Centred:
         if len(contrasts) == 1:  # between the two classes
             means = means / (1 - self._mean("rates")[-1])
         between = float((contrasts @ inverse * means).sum())
-        return np.asarray(inverse / max(1 - between, LEAST_WITHIN))
+        return np.asarray(inverse / max(1 - between, directions.LEAST_WITHIN))
 
 
 # Of a direction that counts its class: its first number, and the most that the squares
 # of all others add up to.
 FIRST, SQUARE = math.sqrt(0.5), 0.5
-# Records are cut to a length of .4 sqrt(d) + .4 half ranges: they may lie a fifth of
-# the range off in every feature (derived), and as far again (court, even seeds).
-WIDENING = 0.25
+# Where nothing is known of it, a deviation is a sixth of the range: bounds lie three off.
+DEVIATION = 1 / 3
 # Numbers spread by at least this part of what fits (a deviation of .2 half ranges).
 FLOOR = 0.05
-# Classes are taken to leave at least this part of the scatter within them.
-LEAST_WITHIN = 0.25
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 UNIT = 1 << 20
 # Parameters far from 1 would leave of a direction what rounding makes of it.
@@ -227,14 +224,19 @@ class Moments(ClassSums):
         lower, upper = np.array([feature[1:] for feature in task.features]).T
         scale = np.array(p["scale"])
         z = cube * ((upper - lower) / scale) + (lower - np.array(p["centre"])) / scale
-        s, size = p["cut"], np.sqrt((z**2).sum(axis=1, keepdims=True))
+        s, size = self._cut(task), np.sqrt((z**2).sum(axis=1, keepdims=True))
         if CENTRING in p:
-            s *= WIDENING * (1 + math.sqrt(task.d))
             v = z * (FIRST / np.maximum(size, s))
             return np.column_stack([np.full(len(v), FIRST), v])
         z = z * np.minimum(1, s / np.maximum(size, s))
         v = np.column_stack([np.full(len(z), s), z])
         return np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
+
+    @staticmethod
+    def _cut(task: Task) -> float:
+        """Return the length s to which z is cut."""
+        cut = float(task.params["cut"])
+        return cut * (1 + math.sqrt(task.d)) / 4 if CENTRING in task.params else cut
 
     def length(self, task: Task) -> int:
         """Return K p numbers, plus p (p + 1) / 2 in arm ``joint``; p = d + 1.
@@ -317,6 +319,7 @@ class Moments(ClassSums):
             noise = (release.sigma / self.unit(task) / release.n) ** 2
             found = replace(
                 found,
+                spread=SQUARE**2,
                 centre=sums[:, 1:].sum(axis=0),
                 centre_noise=k * noise,
                 rate_noise=noise / FIRST**2,
@@ -358,7 +361,9 @@ class Moments(ClassSums):
         return np.eye(task.d + 1)[:, 1:]
 
     def direction_variances(self, task: Task) -> Array:
-        """Return the mean squares of the slopes."""
+        """Return the mean squares of the slopes, those within a class where known."""
+        if CENTRING in task.params:
+            return np.full(task.d, (DEVIATION * FIRST / self._cut(task)) ** 2)
         return self.public(task)[1:]
 
     def odds(self, task: Task, main: Array, noise: float) -> float:
