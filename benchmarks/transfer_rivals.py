@@ -5,15 +5,16 @@ Run with ``python -m benchmarks.transfer_rivals [--splits R]``; the files of dat
 are tested, the rest and all patients of the other hospitals train. At each epsilon
 (delta_j = n_j^-2 where there is one):
 
-- curvote's forms, one release of each hospital: ``moments`` and ``cells`` by weights
-  ``aligned``, and the paper's ``kernel`` by ``adapt_samp``,
+- curvote's forms, one release of each hospital, of bounds alone: ``moments`` as `auto`
+  asks for it and ``cells``, by weights ``aligned`` and with rates, and the paper's
+  ``kernel`` by ``adapt_samp``,
 - ``objective``: logistic regression with a perturbed objective at each hospital
   (Chaudhuri, Monteleoni & Sarwate 2011), coefficients averaged by size or precision,
 - ``gradients``: one shared logistic regression by T full-batch steps; every hospital
   releases T clipped, noised gradients in turn (zCDP), averaged likewise,
 - ``direct``: every patient a client, local privacy.
 
-``objective`` and ``gradients`` see a patient as form `moments` does, as u of length 1,
+``objective`` and ``gradients`` see a patient as u of length 1 (form `moments`),
 and get at every epsilon the best of some regularisations or step sizes: chosen by the
 very scores that are shown, so theirs are upper ends. It is a study: seeded, and the
 rivals' noise is floating point, which protects nobody.
@@ -40,23 +41,19 @@ from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import ZCDP
 from curvote.data.public import heart
+from curvote.systems.transfer.method.advice import LINE
 from curvote.systems.transfer.method.forms.moments import Moments
 from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
-from curvote.systems.transfer.method.task import Feature, Level, Task
+from curvote.systems.transfer.method.task import Feature, Level, Task, form
 
 Array = NDArray[np.float64]
 Row = dict[float, Array]  # the accuracy of each split, by epsilon
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 5.0)
-# A usual patient, as in pipeline `heart`.
-USUAL: dict[str, Any] = {
-    "centre": [55, 0.5, 3, 0.5, 140, 1, 130],
-    "scale": [10, 0.5, 1, 0.5, 25, 1, 20],
-}
 FORMS: dict[str, tuple[dict[str, Any], str]] = {
-    "moments": (USUAL, "aligned"),
-    "cells": ({}, "aligned"),
+    "moments": (LINE, "aligned"),
+    "cells": ({"centring": "sums"}, "aligned"),
     "kernel": ({"span": 0.5}, "adapt_samp"),
 }
 RIDGES = (1.0, 3.0, 10.0, 100.0, 1000.0)
@@ -77,7 +74,7 @@ def task(release: str, params: dict[str, Any], epsilon: float) -> Task:
 
 def directed(tables: dict[str, Table]) -> dict[str, Table]:
     """Return the tables with u (n, 8) of form `moments` for the features."""
-    asked = task(Moments.name, USUAL, 1)
+    asked = task(Moments.name, {}, 1)
     return {
         name: (Moments().directions(asked, asked.cube(X)), y)
         for name, (X, y) in tables.items()
@@ -104,15 +101,20 @@ def released(
         release(asked, server, *table, SeededEntropy(seed))
         for server, table in tables.items()
     ]
-    model = combine(asked, told, TARGET, weights)
+    model = combine(asked, told, TARGET, weights, form(name).decides or "prior")
     return float(np.mean(model.predict(test[0]) == test[1].astype(str)))
 
 
 def direct(epsilon: float, seed: int, tables: dict[str, Table], test: Table) -> float:
     """Return the accuracy of `direct`: all patients who train are its clients."""
     X, y = (np.concatenate(part) for part in zip(*tables.values(), strict=True))
+    ends = np.array([(f.lower, f.upper) for f in heart.TABLE.schema.features])
     model = DirectClassifier(
-        epsilon=epsilon, rescale="standard", random_state=seed, **USUAL
+        epsilon=epsilon,
+        rescale="standard",
+        random_state=seed,
+        centre=ends.mean(axis=1),
+        scale=np.diff(ends)[:, 0] / 2,
     )
     return float(model.fit(X, y).score(*test))
 

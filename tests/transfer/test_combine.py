@@ -96,7 +96,10 @@ def test_where_the_bounds_lie_changes_little(arm: str) -> None:
     tables = {name: table(600, k) for k, name in enumerate(("here", "there"))}
     for off in (0.0, 0.2):
         asked = task(dict.fromkeys(tables, 2.0), params={"arm": arm} | SUMS)
-        ends = [(f.name, f.lower, f.upper, off * (f.upper - f.lower)) for f in asked.features]
+        ends = [
+            (f.name, f.lower, f.upper, off * (f.upper - f.lower))
+            for f in asked.features
+        ]
         features = [(name, low - by, high - by) for name, low, high, by in ends]
         asked = replace(asked, features=features)
         rights.append(_right(combine(asked, releases(asked, tables), "here")))

@@ -154,7 +154,7 @@ class Centred:
 # Of a direction that counts its class: its first number, and the most that the squares
 # of all others add up to.
 FIRST, SQUARE = math.sqrt(0.5), 0.5
-# Where nothing is known of it, a deviation is a sixth of the range: bounds lie three off.
+# A deviation of which nothing is known is a third of half the range (derived).
 DEVIATION = 1 / 3
 # Numbers spread by at least this part of what fits (a deviation of .2 half ranges).
 FLOOR = 0.05
