@@ -96,11 +96,10 @@ def test_where_the_bounds_lie_changes_little(arm: str) -> None:
     tables = {name: table(600, k) for k, name in enumerate(("here", "there"))}
     for off in (0.0, 0.2):
         asked = task(dict.fromkeys(tables, 2.0), params={"arm": arm} | SUMS)
-        ends = [
-            (f.name, f.lower, f.upper, off * (f.upper - f.lower))
-            for f in asked.features
+        features = [
+            (name, low - off * (high - low), high - off * (high - low))
+            for name, low, high in asked.features
         ]
-        features = [(name, low - by, high - by) for name, low, high, by in ends]
         asked = replace(asked, features=features)
         rights.append(_right(combine(asked, releases(asked, tables), "here")))
     assert min(rights) > max(rights) - 0.02
@@ -112,7 +111,9 @@ def test_a_source_that_lies_elsewhere_moves_the_centre_little() -> None:
     (X, y), (far, told_far) = table(2000, 0), table(2000, 1)
     asked = task({"here": 1.0, "there": 1.0}, params=SUMS)
     alone = combine(asked, releases(asked, {"here": (X, y)}), "here")
-    both = releases(asked, {"here": (X, y), "there": (far + [8, -15], told_far)})
+    both = releases(
+        asked, {"here": (X, y), "there": (far + np.array([8, -15]), told_far)}
+    )
     assert _right(combine(asked, both, "here")) > _right(alone) - 0.01
 
 

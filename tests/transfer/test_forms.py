@@ -197,10 +197,11 @@ def test_counts_in_steps_have_no_more_noise_than_they_need() -> None:
         Task([("a", 0, 1)], ("0", "1"), level, "cells", {"grids": 2} | more)
         for more in ({}, {"centring": "sums"})
     )
-    sigma = [
-        release_noise(task, 100).sigma / form("cells").unit(task)
-        for task in (plain, fine)
-    ]  # type: ignore[union-attr]
+    sigma = []
+    for task in (plain, fine):
+        noise = release_noise(task, 100)
+        assert noise is not None
+        sigma.append(noise.sigma / form("cells").unit(task))
     exact = GaussianNoise(math.sqrt(2) * 2**40, 8.0, 1e-4).sigma / 2**40
     assert sigma[1] == pytest.approx(exact, rel=1e-3)
     assert sigma[0] > 3 * sigma[1]

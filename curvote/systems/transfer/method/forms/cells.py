@@ -122,7 +122,8 @@ class Cells(ClassSums):
         if CENTRING not in task.params:
             return super().without_constant(task, rows)
         by_grid = rows.reshape(len(rows), task.params["grids"], -1)
-        return (by_grid - by_grid.mean(axis=2, keepdims=True)).reshape(rows.shape)
+        apart = by_grid - by_grid.mean(axis=2, keepdims=True)
+        return np.asarray(apart.reshape(rows.shape))
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of phi over each class, (K, cells)."""
