@@ -60,10 +60,7 @@ KINDS, KIND_SHARES = ("normal", "heavy", "binary"), (0.6, 0.2, 0.2)
 
 @dataclass(frozen=True)
 class Law:
-    """A law of records of ``d`` numbers and two classes or three, drawn by ``seed``.
-
-    ``stated`` facts take the place of those that are drawn.
-    """
+    """A law drawn by ``seed``, but for the facts that are ``stated``."""
 
     seed: int
     stated: Mapping[str, Any] = field(default_factory=dict)
@@ -109,7 +106,6 @@ class Law:
 
     @property
     def name(self) -> str:
-        """Words for a line."""
         f = self.facts
         kind = f"{len(f['share'])} classes, {f['decide']}{', bent' * f['bent']}"
         return f"d {f['d']}, {kind}, {[*f['sizes'].values()]}, off {f['off']:.2f}"
@@ -173,7 +169,7 @@ def cell(law: Law, repeats: int) -> Cell:
 def errors(law: Law, repeat: int) -> dict[str, float]:
     """Return the error of each arm, of the constant and without privacy, in %."""
     f, rng = law.facts, np.random.default_rng([law.seed, repeat, 1])
-    classes = len(f["share"])
+    classes, d = len(f["share"]), f["d"]
     tables = {s: law.table(rng, j, n) for j, (s, n) in enumerate(f["sizes"].items())}
     X, y = law.table(rng, 0, TESTED)
 
@@ -184,18 +180,16 @@ def errors(law: Law, repeat: int) -> dict[str, float]:
         return 100 * float(np.mean([wrong[y == k].mean() for k in np.unique(y)]))
 
     levels = dict.fromkeys(f["sizes"], Level(f["epsilon"]))
-    auto = choose_form(PublicSetup(f["d"], classes, f["sizes"], levels, TARGET))
+    auto = choose_form(PublicSetup(d, classes, f["sizes"], levels, TARGET))
     arms = dict(ARMS)
     if classes > 2 or f["decide"] == "prior":
         arms.pop("samp", None)
     if all(auto[:3] != arm for arm in arms.values()):
         arms["as chosen"] = auto[:3]
     found, told = {}, {}
-    features = [(f"x{k}", 0.0, 1.0) for k in range(f["d"])]
+    features, names = [(f"x{k}", 0.0, 1.0) for k in range(d)], "012"[:classes]
     for name, (release_, params, weights) in arms.items():
-        asked = Task(
-            features, [str(k) for k in range(classes)], levels, release_, params
-        )
+        asked = Task(features, [*names], levels, release_, params)
         if asked.digest() not in told:
             told[asked.digest()] = [
                 release(asked, server, table[0], table[1], SeededEntropy(repeat))
@@ -212,10 +206,7 @@ def errors(law: Law, repeat: int) -> dict[str, float]:
 
 
 def clean(law: Law, tables: Mapping[str, Table], X: Array) -> NDArray[np.int64]:
-    """Return what logistic regression on all honest records says of records.
-
-    A number for each server stands beside them, as classes are not equally frequent.
-    """
+    """Return what logistic regression on all honest records says, by server."""
     f = law.facts
     both = zip(tables.values(), f["turned"], strict=True)
     honest = [table for table, turned in both if not turned]

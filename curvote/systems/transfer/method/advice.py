@@ -195,7 +195,7 @@ def _server_json(server: Server) -> dict[str, Any]:
 # cost more noise than they show.
 MOST_CELL_FEATURES: Final = 3
 PITCH: Final = 0.5
-# How a line is asked for, and what is changed where second moments are too many.
+# How a line is asked for (share: even seeds of the court), unless pairs are too many.
 LINE: Final = {"arm": "joint", "share": 0.8, "centring": "sums"}
 # Steps to 1, so fine that the grid adds nothing to the noise.
 _UNIT: Final = 1 << 20
@@ -220,13 +220,13 @@ def choose_form(setup: PublicSetup) -> Choice:
         params["centring"] = "sums"
         reason = f"{d} features are few: cells show any boundary (noise {v:.2g})"
         return Choice("cells", params, weights, reason)
-    params = LINE | ({"arm": "mean"} if d * (d + 1) > _CELLS else {})
-    also = "also" if params["arm"] == "joint" else "do not"
+    many = d * (d + 1) > _CELLS
     reason = (
         f"{d} features are too many for cells, so a line parts the classes; servers"
-        f" {also} release how features go together (noise {v:.2g})"
+        f" {'do not' if many else 'also'} release how features go together"
     )
-    return Choice("moments", params, weights, reason)
+    params = LINE | {"arm": "mean"} if many else LINE
+    return Choice("moments", params, weights, f"{reason} (noise {v:.2g})")
 
 
 def pooled_variance(sizes: Mapping[str, int], levels: Mapping[str, Level]) -> float:

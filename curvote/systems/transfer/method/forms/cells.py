@@ -101,12 +101,9 @@ class Cells(ClassSums):
         found = super().side(task, release)
         if CENTRING not in task.params:
             return found
-        grids, unit = self.grids(task), release.sigma / self.unit(task) / release.n
-        return replace(
-            found,
-            noise=found.noise * (1 - 1 / grids.cells),
-            rate_noise=unit**2 * grids.cells,
-        )
+        cells, noise = self.grids(task).cells, release.sigma / self.unit(task)
+        counted = (noise / release.n) ** 2 * cells
+        return replace(found, noise=found.noise * (1 - 1 / cells), rate_noise=counted)
 
     def rates(self, task: Task, sums: Array) -> Array:
         """Return the classes' shares, by all cells: each grid counts every record."""
@@ -115,10 +112,7 @@ class Cells(ClassSums):
         return counted_rates(sums.sum(axis=1) / math.sqrt(task.params["grids"]))
 
     def without_constant(self, task: Task, rows: Array) -> Array:
-        """Return rows of mean 0 over the cells of each grid: all else is noise.
-
-        A class that counts p_c n in every grid has such a contrast.
-        """
+        """Return rows of mean 0 over the cells of each grid: all else is noise."""
         if CENTRING not in task.params:
             return super().without_constant(task, rows)
         by_grid = rows.reshape(len(rows), task.params["grids"], -1)

@@ -84,14 +84,9 @@ class Centred:
         return np.tensordot(self.shares, [getattr(s, name) for s in self.sides], 1)
 
     @cached_property
-    def contrasts(self) -> Array:
-        """Pooled contrasts p_c (mu_c - mu), (R, d)."""
-        return self._mean("main")
-
-    @cached_property
     def differences(self) -> Array:
         """Pooled differences mu_k - mu of every class, (K, d)."""
-        rows, rates = self.contrasts, self._mean("rates")
+        rows, rates = self._mean("main"), self._mean("rates")
         rows = np.concatenate([-rows, rows]) if len(rows) == 1 else rows
         return np.asarray(rows / rates[:, np.newaxis])
 
@@ -122,7 +117,7 @@ class Centred:
 
         The scatter of all is W and what class means add to it.
         """
-        contrasts, d = self.contrasts, self.contrasts.shape[1]
+        contrasts, d = self._mean("main"), self.differences.shape[1]
         if self.sides[0].second is None:
             return np.eye(d)
         n = np.array([side.n for side in self.sides])
@@ -136,13 +131,8 @@ class Centred:
         second = directions.SecondMoment(FIRST**2, np.zeros(d), scatter)
         hidden = float(self.shares**2 @ error)
         labels = np.insert(contrasts, 0, 0, axis=1)[:, np.newaxis]
-        ridge = np.mean(
-            [
-                directions.ridge_penalty(directions.NoisyMoments(label, hidden, second))
-                for label in labels
-            ],
-            axis=0,
-        )[0]
+        known = (directions.NoisyMoments(label, hidden, second) for label in labels)
+        ridge = np.mean([directions.ridge_penalty(moments)[0] for moments in known])
         inverse = np.linalg.inv(scatter + ridge * np.eye(d))
         means = self.differences[-len(contrasts) :]
         if len(contrasts) == 1:  # between the two classes
