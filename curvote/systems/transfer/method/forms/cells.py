@@ -98,12 +98,13 @@ class Cells(ClassSums):
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the contrasts, less noise where a mean of each grid is known."""
-        found = super().side(task, release)
+        contrasts = super().side(task, release)
         if CENTRING not in task.params:
-            return found
+            return contrasts
         cells, noise = self.grids(task).cells, release.sigma / self.unit(task)
         counted = (noise / release.n) ** 2 * cells
-        return replace(found, noise=found.noise * (1 - 1 / cells), rate_noise=counted)
+        less = contrasts.noise * (1 - 1 / cells)
+        return replace(contrasts, noise=less, rate_noise=counted)
 
     def rates(self, task: Task, sums: Array) -> Array:
         """Return the classes' shares, by all cells: each grid counts every record."""

@@ -99,17 +99,17 @@ class Centred:
         )
         noise = np.array([side.centre_noise for side in self.sides])
         error = noise + SQUARE / d / np.array([side.n for side in self.sides])
-        own, hidden = centres[self.target], noise[self.target]
-        others = np.where(np.arange(len(noise)) == self.target, 0, self.shares)
-        if others.any():
-            others = others / others.sum()
-            apart = others @ centres - own
-            common, alone = float(others**2 @ error), error[self.target]
+        centre, hidden = centres[self.target], noise[self.target]
+        shares = np.where(np.arange(len(noise)) == self.target, 0, self.shares)
+        if shares.any():
+            shares = shares / shares.sum()
+            apart = shares @ centres - centre
+            common, alone = float(shares**2 @ error), error[self.target]
             gap = max(float(apart @ apart) / d - common - alone, 0.0)
             part = alone / (alone + common + gap)
-            own = own + part * apart
-            hidden = (1 - part) ** 2 * hidden + part**2 * float(others**2 @ noise)
-        return np.asarray(own * directions.shrink_factor(own, d * hidden))
+            centre = centre + part * apart
+            hidden = (1 - part) ** 2 * hidden + part**2 * float(shares**2 @ noise)
+        return np.asarray(centre * directions.shrink_factor(centre, d * hidden))
 
     @cached_property
     def inverse(self) -> Array:
@@ -131,8 +131,8 @@ class Centred:
         second = directions.SecondMoment(FIRST**2, np.zeros(d), scatter)
         hidden = float(self.shares**2 @ error)
         labels = np.insert(contrasts, 0, 0, axis=1)[:, np.newaxis]
-        known = (directions.NoisyMoments(label, hidden, second) for label in labels)
-        ridge = np.mean([directions.ridge_penalty(moments)[0] for moments in known])
+        moments = (directions.NoisyMoments(label, hidden, second) for label in labels)
+        ridge = np.mean([directions.ridge_penalty(row)[0] for row in moments])
         inverse = np.linalg.inv(scatter + ridge * np.eye(d))
         means = self.differences[-len(contrasts) :]
         if len(contrasts) == 1:  # between the two classes
@@ -302,30 +302,30 @@ class Moments(ClassSums):
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the contrasts, with the second moment of arm ``joint``."""
-        found, centring = super().side(task, release), CENTRING in task.params
+        contrasts, centring = super().side(task, release), CENTRING in task.params
         k, p = len(task.classes), task.d + 1
         if centring:
             sums = self.weights(task, release.values / release.n)
             noise = (release.sigma / self.unit(task) / release.n) ** 2
-            found = replace(
-                found,
+            contrasts = replace(
+                contrasts,
                 spread=SQUARE**2,
                 centre=sums[:, 1:].sum(axis=0),
                 centre_noise=k * noise,
                 rate_noise=noise / FIRST**2,
             )
         if not self._pair_count(task):
-            return found
+            return contrasts
         scale = self._pair_unit(task) * release.n
         noise = (release.sigma / scale) ** 2
         values = release.values / scale
         rows, columns, weight = self._triangle(task)
         second = np.zeros((1 + rows.max(), 1 + rows.max()))
         second[rows, columns] = second[columns, rows] = values[k * p :] / weight
-        if found.centre is not None:  # around the server's own mean
-            second += found.centre_noise * np.eye(task.d)
-            second -= np.outer(found.centre, found.centre)
-        return replace(found, second=second, second_noise=noise)
+        if contrasts.centre is not None:  # around the server's own mean
+            second += contrasts.centre_noise * np.eye(task.d)
+            second -= np.outer(contrasts.centre, contrasts.centre)
+        return replace(contrasts, second=second, second_noise=noise)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return u(x) . w, (q, r)."""
