@@ -60,7 +60,8 @@ def shipped_names() -> list[str]:
     """Return the mechanisms, messages, and ways of their release.
 
     ``mechanism@100`` is a label mechanism for so many classes. A message is
-    ``protocol.message``, with ``@4`` or ``@26`` one about so many classes, and
+    ``protocol.message``, with ``@4`` or ``@26`` one about so many classes, with
+    ``@2x3`` one about two labels with one of three private words each, and
     ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release
     asked for again, ``table.protocol.message`` the table of a cohort, and
     ``client.protocol.message`` the command that a lone client calls; the other

@@ -44,6 +44,7 @@ from curvote.systems.transfer.method.task import Level
 from curvote.wire import envelope
 from curvote.wire.envelope import Invitation
 from curvote.wire.signing import ServerKey
+from curvote.wire.task import BESIDE
 
 OUTBOX = "outbox"
 Json = dict[str, Any]
@@ -394,8 +395,10 @@ class LabelRelease(CommandRelease):
             return {"invitation": _single(invited)}
         named = zip(invited, people.labels, strict=True)
         rows = [[i.record, self.task.classes[int(at)]] for i, at in named]
+        if words := [*self.task.words]:  # in columns of their own
+            rows = [[i, *joint.split(BESIDE)] for i, joint in rows]
         lines = "".join(json.dumps(i.to_json()) + "\n" for i in invited)
-        table = _csv_text([RECORD, "label"], rows)
+        table = _csv_text([RECORD, "label", *words], rows)
         return {"table": ("t.csv", table), "invitations": ("i.jsonl", lines)}
 
     def client_data(self, people: People) -> ClientData:
@@ -533,6 +536,7 @@ def command_names() -> list[str]:
     protocol each.
     """
     codes = ["labels.code", *(f"labels.code@{k}" for k in (examples.MORE, 100))]
+    codes.append(examples.WORDED)
     messages = {
         "client": examples.released_names(),
         "client_irregular": ["mrma.report"],

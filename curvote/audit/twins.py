@@ -181,10 +181,10 @@ def mechanism_twin(
     )
 
 
-def message_twin(message: Any, protocol: str, n_classes: int = 2) -> Make:
-    """Return the twin of a message about one record."""
+def message_twin(message: Any, protocol: str, *counts: int) -> Make:
+    """Return the twin of a message about one record, of so many classes and words."""
     return lambda epsilon: replace(
-        message_subject_of(example_task(protocol, message.name, epsilon, n_classes)),
+        message_subject_of(example_task(protocol, message.name, epsilon, *counts)),
         message=message,
     )
 

@@ -18,11 +18,12 @@ from curvote.curves.basis import Projection, projection
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.base import Mechanism
 from curvote.messages.message import messages_of
-from curvote.wire.task import Task
+from curvote.wire.task import BESIDE, Task
 
 MORE = 4  # classes, where more than two are tried
 MANY = (5, 26)  # classes, of messages alone
 CODED = (2, 100)  # classes of labels, beside MORE
+WORDED = "labels.code@2x3"  # two labels, each with one of three private words
 
 
 def mechanism_params(
@@ -89,7 +90,8 @@ def code_names(counts: tuple[int, ...] = (MORE,)) -> list[str]:
 
     Two rounds are simulated only, and their messages are of their own.
     """
-    return [
+    worded = [WORDED] if MORE in counts else []
+    return worded + [
         message_name(system.name, name, k)
         for system in all_systems()
         for name, message in system.messages.items()
@@ -134,15 +136,21 @@ def message_name(protocol: str, asks: str, n_classes: int) -> str:
     return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
 
 
-def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+def example_task(
+    protocol: str, asks: str, epsilon: float, n_classes: int = 2, n_words: int = 0
+) -> Any:
     """Return a task that asks for one message of a protocol: of four coefficients.
 
-    Or of the code of a label, where that is asked.
+    Or of the code of a label, where that is asked, and of one of ``n_words`` with it.
     """
     message = messages_of(protocol)[asks]
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
     classes = Classes(words)
     named: dict[str, Any] = {"protocol": protocol, "asks": asks}
+    if n_words:
+        named["words"] = {"tier": [f"tier {word}" for word in range(n_words)]}
+        pairs = product(classes, named["words"]["tier"])
+        classes = Classes(map(BESIDE.join, pairs))
     if message.per_record:
         return task_class(protocol)(classes, epsilon, message.mechanism, **named)
     encoding = Encoding(
@@ -160,4 +168,5 @@ def task_named(name: str, epsilon: float) -> Any:
     """Return the task of a message's name."""
     named, _, classes = name.partition("@")
     protocol, asks = named.split(".")[-2:]
-    return example_task(protocol, asks, epsilon, int(classes or 2))
+    counts = [int(count) for count in (classes or "2").split("x")]
+    return example_task(protocol, asks, epsilon, *counts)

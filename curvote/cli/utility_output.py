@@ -19,6 +19,7 @@ from curvote.systems.utility.request import Analysis, DeploymentRows
 
 # The deployments of a total that the table shows; --json prints every one.
 DISPLAYED_DEPLOYMENTS: Final = 3
+COLUMNS = 12  # whose worth is told, each by itself
 EVIDENCE_RANK: Final = {"exact": 0, "bracket": 1, "draws": 2}
 COLUMN_HEADS: Final = {
     "agreement": "agreement",
@@ -107,6 +108,13 @@ def print_analysis(analysis: Analysis) -> None:
             " random: intervals are of all of them and more like them (--rows N takes"
             " more)."
         )
+    setting = analysis.ready.setting
+    if 1 < len(setting.sensitive) <= COLUMNS:
+        for name, (public, left_out) in setting.column_agreement().items():
+            typer.echo(
+                f"{name}: agreement {public:.3f} if it alone is public and the others"
+                f" are not sent, {left_out:.3f} if it alone is left out"
+            )
     weakest = weakest_evidence(analysis)
     if analysis.profile.why and weakest != "exact":
         typer.echo(f"figures are {weakest}, not exact: {analysis.profile.why}")

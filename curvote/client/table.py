@@ -26,7 +26,7 @@ from curvote.base.text import format_names, normalise_id, printable_name
 from curvote.ledger.account import POPULATION, Account
 from curvote.ledger.book import Ledger
 from curvote.wire import strict_json
-from curvote.wire.task import Task, confusable_form
+from curvote.wire.task import BESIDE, Task, confusable_form
 
 PLACEHOLDER: Final = "TO_STATE"
 # A column of which the task's bounds hold less than that is taken for one of another
@@ -270,15 +270,20 @@ class TableRecords:
 
 
 def read_records(
-    path: Path, form: Form, features: Bounded, classes: Sequence[str]
+    path: Path,
+    form: Form,
+    features: Bounded,
+    classes: Sequence[str],
+    words: Sequence[str] = (),
 ) -> TableRecords:
     """Return the records that a task asks of the table at ``path``.
 
     ``features`` are (name, lower, upper) and ``classes`` those of the task; without an
-    id a record is called by its row. UserError, every problem at once, with lines, and
-    the same whatever a task asks for: a column of the form that is not there or stands
-    twice, no row, a cell that is no finite number, a label that is no class of the
-    form, an id that is empty or stands twice.
+    id a record is called by its row. Cells in columns of private ``words``, where the
+    table has such, are joined with the label's. UserError, every problem at once, with
+    lines, and the same whatever a task asks for: a column of the form that is not there
+    or stands twice, no row, a cell that is no finite number, a label that is no class
+    of the form, an id that is empty or stands twice.
     """
     table, violations = table_file.read_cells(path), Violations(path)
     if not len(table):
@@ -290,7 +295,8 @@ def read_records(
     numbers = table_file.read_numbers(table, present, violations)
     codes = np.zeros(len(table), dtype=np.int64)
     if form.label in once:
-        codes = _read_class_codes(table, form.label, form.classes, violations)
+        columns = [form.label, *(name for name in words if name in once)]
+        codes = _read_class_codes(table, columns, form.classes, violations)
     ids = [f"row {row}" for row in range(1, len(table) + 1)]
     if form.id in once:
         texts = table_file.read_texts(table, str(form.id), violations)
@@ -315,12 +321,17 @@ def read_records(
 
 
 def _read_class_codes(
-    table: Cells, label: str, classes: Sequence[str], violations: Violations
+    table: Cells, columns: Sequence[str], classes: Sequence[str], violations: Violations
 ) -> Codes:
-    """Return the places of the labels among the classes; others are noted."""
+    """Return the places of the labels among the classes; others are noted.
+
+    A label is what stands in the columns, joined as in a task of private words.
+    """
+    label = BESIDE.join(columns)
     place = {normalise_id(name): place for place, name in enumerate(classes)}
     place |= {name: code for code, name in enumerate(classes)}
-    texts = table_file.read_texts(table, label, violations)
+    cells = [table_file.read_texts(table, name, violations) for name in columns]
+    texts = [BESIDE.join(row) if all(row) else "" for row in zip(*cells, strict=True)]
     codes = [place.get(text, place.get(normalise_id(text), -1)) for text in texts]
     strange = {text for text, code in zip(texts, codes, strict=True) if code < 0}
     for text in sorted(strange - {""})[: table_file.MAX_LISTED]:
@@ -335,14 +346,18 @@ RECORD_COLUMN: Final = "record"
 LABEL_COLUMN: Final = "label"
 
 
-def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableRecords:
+def read_labels(
+    path: Path, form: Form, classes: Sequence[str], words: Sequence[str] = ()
+) -> TableRecords:
     """Return the records of a registry's table: names and labels, no values.
+
+    A label is joined with the private ``words`` that stand in columns of their own.
 
     UserError: as of `read_records`.
     """
     record = RECORD_COLUMN if form.id is None else form.id
     names = form.model_copy(update={"id": record, "columns": {}})
-    return read_records(path, names, (), classes)
+    return read_records(path, names, (), classes, words)
 
 
 # What else than an empty place says that a value is missing.

@@ -268,7 +268,9 @@ class Feature:
         return (self.lower + self.upper) / 2 if self.centre is None else self.centre
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, unit, lower, upper, centre and why as plain JSON values."""
+        """Return name, unit, bounds, centre, why and kind as plain JSON values."""
+        kind: dict[str, Any] = {"integral": True} if self.integral else {}
+        kind |= {"categories": [*self.categories]} if self.categories else {}
         return {
             "name": self.name,
             "unit": self.unit,
@@ -276,6 +278,7 @@ class Feature:
             "upper": float(self.upper),
             "centre": float(self.middle),
             "why": self.why,
+            **kind,
         }
 
 

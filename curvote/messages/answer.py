@@ -132,6 +132,8 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     single_class = message.per_record or "label" in fields
     kind = "a class of" if single_class else "classes"
     parts.append(f"{kind} {format_names(task.classes)}")
+    if words := getattr(task, "words", None):
+        parts.append(f"each a label and {format_names([*words], ' and ')}")
     plugin = MECHANISMS.origin(task.mechanism)
     if plugin:
         parts.append(f"noised by {plugin}, which curvote does not audit")

@@ -46,6 +46,9 @@ MOST_NUMBERS = 1 << 22  # in one matrix
 MOST_ORDER = 16  # of B-splines
 MOST_PARAMETERS = 16
 LONGEST_WORD = 60
+# Between a label and the private words that are one class with it: none of the marks
+# that part words of a list (`curvote.messages.answer`).
+BESIDE = " + "
 
 
 def _check_number(value: object) -> int | float:

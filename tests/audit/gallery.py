@@ -42,6 +42,7 @@ class Doubled(MechanismSubject):
 
 
 FIVE = 5  # classes of a code
+WORDED = (2, 3)  # labels of a code, and private words of each
 SHOWN = {name: twin.make for name, twin in twins.TWINS.items()}
 TWINS: Mapping[str, Make] = {
     "sensitivity_halved": mechanism_twin(mechanisms.SensitivityHalved),
@@ -100,6 +101,8 @@ TWINS: Mapping[str, Make] = {
     "labels_label_in_features": message_twin(
         messages.LabelInFeatures(), "labels", MORE
     ),
+    "labels_word_beside": message_twin(messages.WordBeside(), "labels", *WORDED),
+    "labels_word_twice": message_twin(messages.WordTwice(), "labels", *WORDED),
     "large_share_not_split": message_twin(messages.LargeShareNotSplit(), "mrma"),
     "bins_from_data": SHOWN["bins_from_data"],
     "two_features": message_twin(messages.TwoFeatures(**COUNTED), "counts"),

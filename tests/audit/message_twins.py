@@ -247,6 +247,29 @@ class BothRounds(labels.LikelyCodeMessage):
         return {**super().draw(task, data, entropy), "first": first[CODE]}
 
 
+class WordBeside(labels.CodeMessage):
+    """Noises the label, and sends the private word beside it as it is."""
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        n_words = len(task.words["tier"])
+        word = data.labels.astype(np.int64) % n_words
+        bare = replace(data, labels=data.labels - word)
+        return {**super().draw(task, bare, entropy), "word": word}
+
+
+class WordTwice(labels.CodeMessage):
+    """Spends epsilon on the label, and as much again on its private word."""
+
+    def max_privacy_loss(self, task: Any) -> float:
+        return 2 * super().max_privacy_loss(task)
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        word = data.labels.astype(np.int64) % len(task.words["tier"])
+        parts = replace(data, labels=data.labels - word), replace(data, labels=word)
+        label, own = (super(WordTwice, self).draw(task, x, entropy) for x in parts)
+        return {**label, "word": own[CODE]}
+
+
 class LabelInFeatures(labels.CodeMessage):
     """Noises the label, and leaves it among the features that are published."""
 

@@ -77,6 +77,8 @@ CAUGHT_BY = {
     "labels_nudged_prior": {"path"},
     "labels_both_rounds": {"fields", "statistical"},
     "labels_label_in_features": {"fields", "statistical"},
+    "labels_word_beside": {"fields", "statistical"},
+    "labels_word_twice": {"fields", "exact"},
     "large_share_not_split": {"split"},
     "seeded_by_clock": {"source", "words", "forks"},
     "seeded_by_process": {"source", "words", "forks"},
@@ -121,7 +123,7 @@ LAW |= {"others", "sensitivity", "delta", "streams", "queries", "reruns"}
 SMALL = (
     *("report_budget_not_split", "direction_twice", "label_beside_code"),
     *("quiet_at_tenths", "quiet_where_clipped"),
-    *("labels_code_each_epoch", "labels_both_rounds"),
+    *("labels_code_each_epoch", "labels_both_rounds", "labels_word_twice"),
 )
 MORE = dict.fromkeys(SMALL, FULL)
 MORE |= {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}

@@ -63,6 +63,11 @@ HANDFUL = {
         "grid={source.n_classes: [3]}",
         "labels.decide=balanced",
     ),
+    "labels-employee": (
+        "epsilon=[5]",
+        "clients={train: 300, test: 100}",
+        "learners=[auto]",
+    ),
     "utility-stroke": (
         "epsilon=[4]",
         "clients={train: 300, test: 50}",

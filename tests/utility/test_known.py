@@ -75,6 +75,26 @@ def told(tells, seed=3):
     )
 
 
+def test_each_column_is_worth_what_answers_lose_without_it():
+    """Of three, one decides, one is heard where that is near its bound, one never."""
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(0, 100, size=(400, 3))
+    model = LinearModel(np.array([1.0, 0.1, 0.0]), -55.0)
+    setting = make_setting(
+        model,
+        rows,
+        sensitive=(0, 1, 2),
+        bounds=[(0, 100)] * 3,
+        features=("a", "b", "c"),
+    )
+    clean = model.predict(rows)
+    worth = setting.column_agreement()
+    alone = np.mean((rows[:, 0] > 50) == (clean == model.classes_[1]))
+    assert worth["a"][0] == pytest.approx(alone)
+    assert worth["c"] == (worth["c"][0], 1.0)
+    assert worth["a"][0] == worth["b"][1] > worth["b"][0]
+
+
 def test_a_prior_weighs_those_alike_where_that_tells():
     """The floor follows from the other features, and every reading is better."""
     alike = told(tells=True)

@@ -52,7 +52,8 @@ def answer_table(
         taken_for = Form(id=record, label=label, classes=tuple(classes))
         form = answer.stated_form(ledger, taken_for)
         form.refuse_misfit((), classes)
-        labels = forms.read_labels(Path(str(holdings.table)), form, classes)
+        words = [*getattr(task, "words", ())]
+        labels = forms.read_labels(Path(str(holdings.table)), form, classes, words)
         answers, settle = _prepare_answers(owner, ledger, questions, labels), None
         if answers.answers:
             consent.refuse_personal_ledger(account)

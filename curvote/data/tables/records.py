@@ -247,12 +247,13 @@ def _to_plain(parameters: Parameters) -> dict[str, Any]:
 
 
 def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
-    features, texts = source["features"], source.get("categories", {})
+    features, private = source["features"], source.get("private", {})
+    texts = source.get("categories", {}) | private
     unbounded = {x: _ANY for x in features if x not in texts}
     return {
         "name": "table",
         "label": "\n",  # a column that nobody has: words of these are printable
-        "features": [*features],
+        "features": [*features, *private],
         "categories": texts,
         "bounds": features if isinstance(features, Mapping) else unbounded,
         "missing": "drop",

@@ -200,6 +200,17 @@ class LabelsParameters(Strict, title="Parameters"):
     features: Annotated[tuple[Word, ...], distinct_names(1)]
     categories: Categories = pydantic.Field(default_factory=dict)
     classes: Annotated[tuple[Word, ...], distinct_names(2)]
+    private: Categories = pydantic.Field(default_factory=dict)
+
+    @pydantic.field_validator("private")
+    @classmethod
+    def _check_private(
+        cls, private: dict[str, Any], info: pydantic.ValidationInfo
+    ) -> dict[str, Any]:
+        if {*info.data.get("features", ()), info.data.get("record")} & {*private}:
+            message = "a private column is not in the file, nor a public one"
+            raise PydanticCustomError("private", message)
+        return private
 
     @pydantic.field_validator("features")
     @classmethod
@@ -233,7 +244,7 @@ class _Labels:
     def width(self, parameters: LabelsParameters) -> int:
         """Return how many numbers a record has: one for each category of a text."""
         sizes = (len(parameters.categories.get(x, (x,))) for x in parameters.features)
-        return sum(sizes)
+        return sum((*sizes, *map(len, parameters.private.values())))
 
     def classes(self, parameters: LabelsParameters) -> Classes:
         """Return the classes in the pipeline's order."""
@@ -246,11 +257,12 @@ class _Labels:
             UserError: everything that is wrong with the file, at once, with lines.
         """
         names, values = load_records(parameters, paths["path"])
-        texts = parameters.categories.items()
+        texts = (parameters.categories | parameters.private).items()
         return {
             "title": f"Public records of {paths['path'].name}",
             **columns.feature_facts([*_number_features(parameters, values)]),
             "classes": list(parameters.classes),
+            **({"private": [*parameters.private]} if parameters.private else {}),
             "categories": {name: list(categories) for name, categories in texts},
             "rows": len(names),
             "counts": {},
@@ -307,6 +319,8 @@ def load_records(
             values = np.where(absent, values[~absent].mean(), values)
         parts.append(values[:, np.newaxis])
     violations.check()
+    # Columns that stay with people: nobody's category is known here.
+    parts += [np.zeros((len(names), len(x))) for x in parameters.private.values()]
     return names, np.hstack(parts).astype(np.float64)
 
 
@@ -314,13 +328,13 @@ def _number_features(
     parameters: LabelsParameters, values: FloatArray
 ) -> Iterator[Feature]:
     """Yield each number as a feature, with the public file's bounds."""
-    numbers = iter(values.T)
-    for name in parameters.features:
-        for text in parameters.categories.get(name, ()):
+    numbers, texts = iter(values.T), parameters.categories | parameters.private
+    for name in [*parameters.features, *parameters.private]:
+        for text in texts.get(name, ()):
             next(numbers)
             column = table_file.indicator_name(name, text)
             yield Feature(column, "0 or 1", 0, 1, "stated by the user")
-        if name not in parameters.categories:
+        if name not in texts:
             number = next(numbers)
             low, high = float(number.min()), float(number.max())
             ends = low, max(high, np.nextafter(low, np.inf))

@@ -150,5 +150,8 @@ def label_subject(task: Task) -> LabelSubject:
     message, k = message_of(task), len(task.classes)
     params = {"n_classes": k, "mechanism": task.mechanism, **task.params}
     name = examples.message_name(task.protocol, message.name, k)
+    if task.words:
+        n_words = math.prod(map(len, task.words.values()))
+        name = f"{name.partition('@')[0]}@{k // n_words}x{n_words}"
     prior = np.array(examples.example_params(task.epsilon, k)[PRIOR])
     return LabelSubject(task, message, name, params, Budget(task.epsilon), prior)

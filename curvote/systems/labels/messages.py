@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from curvote.base import validate
 from curvote.base.classes import Classes
@@ -22,6 +22,7 @@ from curvote.mechanisms.factory import make
 from curvote.messages import message
 from curvote.messages.message import ClientData
 from curvote.messages.roles import TRAINING, Senders
+from curvote.systems.labels import words as private
 from curvote.systems.labels.codes import encoders
 from curvote.wire.task import AnyTask, Epsilon, MechanismParams, TaskForm, Word
 
@@ -36,10 +37,14 @@ class LabelForm(TaskForm):
     epsilon: Epsilon
     encoder: Word
     params: MechanismParams
+    words: dict[Word, list[Word]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_fields(self) -> LabelForm:
         self.refuse_lookalikes()
+        if any(len(column) < 2 for column in self.words.values()):
+            raise ValueError("words must be two or more of each column")
+        private.label_classes(self.classes, self.words)
         if self.encoder not in encoders.ENCODERS:
             names = ", ".join(encoders.ENCODERS)
             raise ValueError(f"encoder must be one of {names}, by its full name")
@@ -59,7 +64,8 @@ class Task(AnyTask):
 
     ``encoder`` is the mechanism (`auto` and short names are made concrete), ``params``
     its parameters beside epsilon and the number of classes. ``number`` counts the times
-    that the same was asked.
+    that the same was asked. With ``words`` of private columns a class is a label and a
+    word of each (`curvote.systems.labels.words`), and one code hides them all.
     """
 
     FORMAT = 3
@@ -71,6 +77,7 @@ class Task(AnyTask):
     encoder: str = "auto"
     params: Mapping[str, Any] = field(default_factory=dict)
     number: int = 1
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     asks: str = ASKS
     protocol: str = PROTOCOL
 
@@ -104,6 +111,7 @@ class Task(AnyTask):
             "epsilon": self.epsilon,
             "encoder": self.encoder,
             "params": dict(self.params),
+            **({"words": dict(self.words)} if self.words else {}),
         }
 
 
@@ -135,7 +143,11 @@ class CodeMessage(message.Message):
         encoder = self.mechanism
         if encoder == encoders.AUTO:
             encoder = str(config["labels"]["encoder"])
-        return [MessageDescription(self.who, self.what, encoder, self.detail)]
+        what, detail = self.what, self.detail
+        if config["public"]["columns"] or config["source"].get("private"):
+            what += " and private columns"
+            detail = "with all of epsilon, for all of them; other columns are public"
+        return [MessageDescription(self.who, what, encoder, detail)]
 
     def records(self, read: message.TableReader) -> list[str]:
         """Return the names of the public records that are asked about: all of them."""
@@ -244,9 +256,13 @@ def tasks_by_level(
     settings: PipelineSettings, read: Callable[[str], Metadata]
 ) -> Iterator[Task]:
     """Yield the task of each level of epsilon."""
-    classes = read("ingest")["classes"]
+    source, public = read("ingest"), settings.public
+    words = private.words_of(
+        private.private_columns(source, public.columns, public.bins)
+    )
     for epsilon in settings.epsilon:
-        yield single_round_task(classes, epsilon, settings.labels.encoder)
+        encoder = settings.labels.encoder
+        yield single_round_task(source["classes"], epsilon, encoder, words=words)
 
 
 def tasks_of_two_rounds(
@@ -263,14 +279,27 @@ def task_of(inputs: Inputs, params: Params) -> Task:
     """Return the task of the round that a stage draws: all of it is public."""
     classes = inputs["ingest"].metadata["classes"]
     epsilon, number = params["epsilon"], params.get("number", 1)
-    return single_round_task(classes, epsilon, params["labels.encoder"], number)
+    words = private.words_of(source_private(inputs, params))
+    return single_round_task(classes, epsilon, params["labels.encoder"], number, words)
+
+
+def source_private(inputs: Inputs, params: Params) -> list[dict[str, Any]]:
+    """Return the private columns of a stage's source."""
+    settings = params["public.columns"], params["public.bins"]
+    return private.private_columns(inputs["ingest"].metadata, *settings)
 
 
 def single_round_task(
-    classes: Classes, epsilon: float, encoder: str, number: int = 1
+    classes: Sequence[str],
+    epsilon: float,
+    encoder: str,
+    number: int = 1,
+    words: private.Words | None = None,
 ) -> Task:
     """Return the task of a single round, with the parameters chosen for it."""
-    task = Task(classes, epsilon, encoder, number=number)
+    words = words or {}
+    joint = Classes(private.joint_classes(classes, words))
+    task = Task(joint, epsilon, encoder, number=number, words=words)
     return replace(task, params=encoders.explicit_params(task.noise()))
 
 

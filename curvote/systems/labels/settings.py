@@ -18,13 +18,19 @@ VectorFile = Annotated[str, Field(pattern=rf"^{EMBEDDING}.+\.(npy|parquet)$")]
 
 
 class Public(Strict):
-    """Treatment of public features before anybody is asked; it costs nothing."""
+    """Treatment of public features before anybody is asked; it costs nothing.
+
+    With ``columns`` all others are private: each is one of ``bins`` words, or a
+    category, that is hidden in one code with the label.
+    """
 
     scale: Literal["auto", "standard", "none"] = "auto"
     reduce: Literal["none", "pca"] = "none"
     size: WholeNumber | None = None
     features: Literal["pca", "hog", "wavelet", "auto"] | VectorFile | None = None
     deskew: bool = False
+    columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    bins: Annotated[int, Field(ge=2, strict=True)] = 3
 
 
 class Labels(Strict):
@@ -103,6 +109,13 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
     if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
         message = f"two rounds have encoders of their own, not {labels.encoder}."
         yield Problem(message, ("labels", "encoder"))
+    source, columns = pipeline.source, pipeline.public.columns
+    if labels.rounds == 2 and (columns or source.get("private")):
+        message = "two rounds ask for a label alone: every column is public there."
+        yield Problem(message, ("labels", "rounds"))
+    if columns and lookup.is_remote(source):
+        message = "here `private` of the source says which columns are not in the file."
+        yield Problem(message, ("public", "columns"))
     if labels.rounds == 2 and pipeline.production:
         message = "a second round cannot be sent as a task: it is for studies only."
         yield Problem(message, ("labels", "rounds"))
@@ -140,6 +153,9 @@ def check_public(pipeline: PipelineSettings) -> Problems:
     elif public.size is not None and kind is None:
         message = "is read with reduce: pca or features only."
         yield Problem(message, ("public", "size"))
+    if kind is not None and (public.columns or pipeline.source.get("private")):
+        message = "describes whole records, and of these some columns are private."
+        yield Problem(message, ("public", "features"))
     # An image collection, or a plug-in's, says how many planes of colour it has.
     has_images = hasattr(lookup.find_dataset(pipeline.source["name"]), "planes")
     if image_libraries(pipeline) and (vector_files(pipeline) or not has_images):
@@ -163,6 +179,9 @@ def vector_files(pipeline: PipelineSettings) -> tuple[str, ...]:
 
 def check_regression(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of roles, the source, public features and learners."""
+    if pipeline.public.columns:
+        message = "a private number is asked for alone: every column is public here."
+        yield Problem(message, ("public", "columns"))
     yield from shared.check_roles(pipeline)
     yield from shared.check_test_clients(pipeline)
     yield from check_public(pipeline)

@@ -24,9 +24,9 @@ from curvote.messages.stages import sending_rows as senders
 from curvote.systems.common.models import pack_model, unpack_model
 from curvote.systems.common.study import draw_messages, score_table
 from curvote.systems.common.tables import columns_of
-from curvote.systems.labels import messages, metrics, settings
+from curvote.systems.labels import messages, metrics, settings, words
+from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.encoding import Score, predictions_of
 from curvote.systems.labels.learners import factory
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.graph import fit_graph
@@ -139,7 +139,11 @@ def fit_model(records: Records, estimator: Any, params: Params, seed: int) -> An
 
 
 def fit_with_holdout(
-    records: Records, learner: Learner, params: Params, rng: np.random.Generator
+    records: Records,
+    learner: Learner,
+    params: Params,
+    rng: np.random.Generator,
+    private: words.Private = (),
 ) -> tuple[Any, Columns]:
     """Choose on some codes, score the choice on the rest, and take all for the model.
 
@@ -151,7 +155,7 @@ def fit_with_holdout(
     codes, rows = records.codes, np.flatnonzero(scoring.unbiased_rows(records.codes))
     size = min(round(params["labels.holdout"] * len(codes)), len(rows) // 2)
     holdout = np.sort(rng.permutation(rows)[:size])
-    kinds = {"scoring": object} | dict.fromkeys(Score._fields, np.float64)
+    kinds = {"scoring": object} | dict.fromkeys(encoding.Score._fields, np.float64)
     kinds |= {"n": np.int64}
     if len(holdout) < MIN_HOLDOUT:
         return fit_model(records, learner, params, seed), columns_of([], kinds)
@@ -160,10 +164,13 @@ def fit_with_holdout(
     part = Records(records.X[rest], codes[rest], unlabelled)
     chosen = fit_model(part, learner, params, seed)
     X, holdout_codes = records.X[holdout], codes[holdout]
-    predictions = predictions_of(chosen, X, holdout_codes)
+    predictions = encoding.predictions_of(chosen, X, holdout_codes)
+    scorings: dict[str, scoring.Scoring] = {name: name for name in scoring.SCORINGS}
+    if private:
+        scorings = scoring.word_scorings(chosen, X, private)
     scores: list[tuple[Any, ...]] = []
-    for name in scoring.SCORINGS:
-        score = scoring.score_predictions(predictions, X, holdout_codes, name)
+    for name, how in scorings.items():
+        score = scoring.score_predictions(predictions, X, holdout_codes, how)
         scores.append((name, *score, len(holdout)))
     final = fit_model(records, chosen.learner_.fixed(), params, seed)
     return final, columns_of(scores, kinds)
@@ -182,15 +189,18 @@ def features_metadata(inputs: Inputs, params: Params) -> Metadata:
         numbers = [{"name": name, "unit": "", **ends} for name in vectors]
         grid = [*range(len(numbers))]
         source = {**source, "features": numbers, "grid": grid, "categories": None}
-    # By itself, if numbers differ in kind.
     features = source.get("features") or ()
+    private = messages.source_private(inputs, params)
+    public = [features[at] for at in words.public_places(private, len(features))]
+    # By itself, if numbers differ in kind.
     kinds = {
-        (feature["unit"], feature["lower"], feature["upper"]) for feature in features
+        (feature["unit"], feature["lower"], feature["upper"]) for feature in public
     }
     done = {
         "scale": option == STANDARD or (option == AUTO and len(kinds) > 1),
         "reduce": params["public.reduce"],
         "size": params["public.size"],
+        **({"private": private} if private else {}),
     }
     if kind or params["public.deskew"]:
         done |= {"features": kind, "deskew": params["public.deskew"]}
@@ -208,6 +218,8 @@ def features(context: StageContext) -> Rows:
     clients, done = context.rows("ingest", "clients"), context.metadata["public"]
     names, path = record_names(clients), vector_path(context.params)
     values = clients["curve"].astype(np.float64)
+    if "private" in done:
+        values = values[:, words.public_places(done["private"], values.shape[1])]
     if path is not None:
         values = public_features.vectors_of(path, [*map(str, names)])
     reduction = public_features.reduction_of(done, values)
@@ -228,8 +240,9 @@ def graph(context: StageContext) -> Rows:
         return {"graph": {"model": np.empty(0, dtype=object)}}
     values = context.rows("features", "features")["values"]
     metadata = context.inputs["features"].metadata
+    n_classes = len(metadata["classes"]) * words.count_words(private_of(context))
     parts = np.split(values, len(feature_choices(metadata)), axis=1)
-    graphs = [pack_model(fit_graph(part, len(metadata["classes"]))) for part in parts]
+    graphs = [pack_model(fit_graph(part, n_classes)) for part in parts]
     return {"graph": {"model": np.concatenate(graphs)}}
 
 
@@ -255,7 +268,7 @@ def draw_codes(
     clients, roles = clients_and_roles(context)
     rows = kind.senders.rows(roles)
     names = record_names(clients)[rows]
-    data = client_labels(clients, rows, priors or {})
+    data = client_labels(context, clients, rows, priors or {})
     columns = draw_messages(context, kind, task, data)
     return {kind.table: kind.collect(task, {RECORD: names, **columns})}
 
@@ -263,10 +276,26 @@ def draw_codes(
 privatize = partial(draw_codes, messages.SINGLE_ROUND)
 
 
-def client_labels(clients: Columns, rows: np.ndarray, public: Columns) -> ClientData:
-    """Return the data of which codes are made: labels, and public columns."""
-    nothing = np.empty((len(rows), 0))
-    return ClientData(nothing, nothing, clients["label"][rows], public=public)
+def client_labels(
+    context: StageContext, clients: Columns, rows: np.ndarray, public: Columns
+) -> ClientData:
+    """Return the data of which codes are made: labels, and public columns.
+
+    A label is a joint class where a record has private words.
+    """
+    nothing, labels = np.empty((len(rows), 0)), clients["label"][rows]
+    if private := private_of(context):
+        labels = words.joint_places(private, labels, clients["curve"][rows])
+    return ClientData(nothing, nothing, labels, public=public)
+
+
+def private_of(context: StageContext) -> list[dict[str, Any]]:
+    """Return the private columns of the source; two rounds have none."""
+    if features := context.inputs.get("features"):
+        return list(features.metadata["public"].get("private", ()))
+    if "public.columns" not in context.params:
+        return []
+    return messages.source_private(context.inputs, context.params)
 
 
 release_task = messages.task_of
@@ -280,7 +309,8 @@ def release(context: StageContext) -> Rows:
     clients = context.rows("ingest", "clients")
     rows = senders(clients, context.params)
     names = record_names(clients)[rows]
-    columns = kind.draw(task, client_labels(clients, rows, {}), SystemEntropy())
+    data = client_labels(context, clients, rows, {})
+    columns = kind.draw(task, data, SystemEntropy())
     return {kind.table: kind.collect(task, {RECORD: names, **columns})}
 
 
@@ -301,22 +331,36 @@ def train_on_codes(context: StageContext, coded_names: Names, codes: Codes) -> R
     records, other_names = split_records(context, coded_names, codes)
     other_features, rng = records.unlabelled, context.generator("train")
     learner = cell_learner(context)
-    model, honest = fit_with_holdout(records, learner, context.params, rng)
+    private = private_of(context)
+    n_words = words.count_words(private)
+    model, honest = fit_with_holdout(records, learner, context.params, rng, private)
     # What the model says of records without a code, and how sure it is.
     places, confidence = np.empty(0, dtype=np.int64), np.empty(0)
     if len(other_features):
-        predictions = model.predict_both(other_features)
+        predictions = word_predictions(model, other_features, n_words)
         places = predictions.places
-        confidence = predictions.proba[np.arange(len(other_features)), places]
-    classes = np.asarray(model.classes_, dtype=object)
+        confidence = predictions.proba[np.arange(len(places)), places]
+        other_names = np.repeat(other_names, len(places) // len(other_names))
+    labels = context.inputs["features"].metadata["classes"]
+    share, se = encoding.class_shares(codes, n_words)
     is_first = context.number == 0
     model_file = pack_model(model) if is_first else np.empty(0, dtype=object)
     return {
         "said": {RECORD: other_names, "place": places, "confidence": confidence},
         "honest": honest,
-        "shares": {"class": classes, "share": model.share_, "se": model.share_se_},
+        "shares": {"class": np.array(labels, object), "share": share, "se": se},
         "kept": {"model": model_file},
     }
+
+
+def word_predictions(model: Any, X: Array, n_words: int) -> encoding.Predictions:
+    """Return the predictions of labels for each record and word, (n W,)."""
+    if n_words == 1:
+        predictions: encoding.Predictions = model.predict_both(X)
+        return predictions
+    by_word = model.predict_given_words(X, n_words)[:, :-1]
+    proba = by_word.proba.reshape(-1, by_word.proba.shape[2])
+    return encoding.Predictions(by_word.places.ravel(), proba)
 
 
 def score(context: StageContext) -> Rows:
@@ -325,8 +369,11 @@ def score(context: StageContext) -> Rows:
     tested = roles["test"]
     labels = clients["label"][tested]
     names = record_names(clients)[tested]
-    table = context.rows("train", "said")
-    at = rows_by_name(table[RECORD], names)
+    table, private = context.rows("train", "said"), private_of(context)
+    n_words = words.count_words(private)
+    at = n_words * rows_by_name(table[RECORD][::n_words], names)
+    if private:  # what is said to a person who knows the word
+        at += words.joint_places(private, np.zeros_like(at), clients["curve"][tested])
     predictions = {name: values[at] for name, values in table.items()}
     rows = [*_model_scores(context, labels, predictions)]
     # The best rule, where the law of the data is known.
@@ -368,13 +415,16 @@ def score_clean(context: StageContext) -> Rows:
     values = context.rows("features", "features")["values"]
     classes = list(context.inputs["ingest"].metadata["classes"])
     training_rows, tested = roles["train"], roles["test"]
-    names = np.asarray(classes, dtype=object)
-    codes = Codes.plain(names[clients["label"][training_rows]], names)
+    private = private_of(context)
+    joint = words.joint_places(private, clients["label"], clients["curve"])
+    names = np.asarray(words.joint_classes(classes, words.words_of(private)), object)
+    codes = Codes.plain(names[joint[training_rows]], names)
     seed = int(context.generator("train").integers(2**31))
     records = Records(values[training_rows], codes, values[tested])
     classifier = fit_model(records, cell_learner(context), context.params, seed)
-    place = {name: at for at, name in enumerate(classes)}
-    predictions = np.array([place[name] for name in classifier.predict(values[tested])])
+    n_words = words.count_words(private)
+    by_word = word_predictions(classifier, values[tested], n_words).places
+    predictions = by_word[np.arange(len(tested)) * n_words + joint[tested] % n_words]
     rows = metrics.score_predictions(CLEAN.name, clients["label"][tested], predictions)
     return score_table(rows)
 

@@ -40,7 +40,8 @@ GRAPH: Final = Table(
 )
 CODES: Final = Table("codes", {"record": TEXT, "code": ROWS}, unit="message")
 PRIORS: Final = Table("priors", {"record": TEXT, "prior": VECTOR}, unit="number")
-# What the server says of records whose labels it has no code of.
+# What the server says of records whose labels it has no code of: of private words a
+# row for each, one after the other.
 PREDICTIONS: Final = Table(
     "said", {"record": TEXT, "place": "int64", "confidence": "float64"}, unit="number"
 )
@@ -94,10 +95,11 @@ def final_model(view: View) -> LabelClassifier:
 
     model = unpack_model(view.columns("train", "kept")["model"][0])
     reduction = unpack_model(view.columns("features", "reduction")["model"][0])
-    texts = view.metadata("features").get("categories")
+    metadata = view.metadata("features")
+    texts, private = metadata.get("categories"), metadata["public"].get("private")
     libraries = settings.image_libraries(view.settings)
     columns = record_columns(view, "features")
-    return LabelClassifier(columns, reduction, model, texts, libraries)
+    return LabelClassifier(columns, reduction, model, texts, private, libraries)
 
 
 def production_metrics(view: View) -> dict[str, float]:
@@ -113,6 +115,7 @@ def production_metrics(view: View) -> dict[str, float]:
 _STAGES = "curvote.systems.labels.stages"
 _AXES = ("epsilon", "learner")
 _WHO = ("clients", "source.groups", "seed")
+WORDS = ("public.columns", "public.bins")
 LEARNERS = ("curvote.systems.labels.learners.registry:LEARNERS", "learner.name")
 LIBRARIES = ("scikit-learn", "scipy", "skops")
 
@@ -140,7 +143,7 @@ PRIVATIZE = Stage(
     f"{_STAGES}:privatize",
     inputs=("ingest",),
     axes=("epsilon",),
-    params=("epsilon", "labels.encoder", *declarations.ROLE_PARAMS),
+    params=("epsilon", "labels.encoder", *WORDS, *declarations.ROLE_PARAMS),
     tables=(CODES,),
     side="client -> server",
 )
@@ -163,14 +166,17 @@ _SCORE = declarations.score_stage(
     f"{_STAGES}:score",
     ("ingest", "train"),
     _AXES,
-    ("source", *declarations.ROLE_PARAMS),
+    ("source", *WORDS, *declarations.ROLE_PARAMS),
     plugins=(declarations.DATASETS,),
 )
 SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
 _RELEASED = replace(
     PRIVATIZE,
     module=f"{_STAGES}:release",
-    params=("epsilon", "protocol", "labels.encoder", "source.classes", *_WHO),
+    params=(
+        *("epsilon", "protocol", "labels.encoder", "source.classes"),
+        *("source.private", *WORDS, *_WHO),
+    ),
     message=messages.ASKS,
     collected=f"{_STAGES}:collect_codes",
 )

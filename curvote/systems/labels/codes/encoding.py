@@ -101,8 +101,10 @@ def entropy_of(random_state: NoiseSource) -> Entropy:
     return SeededEntropy(check_random_state(random_state))
 
 
-def class_shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
+def class_shares(codes: Codes, n_words: int = 1) -> tuple[FloatArray, FloatArray]:
     """Return the estimated class shares (K,) and their standard errors (K,).
+
+    So many classes in a row, one for each private word of a label, count as one.
 
     The means of decoded codes: they sum to about 1, and a rare class may be below 0.
     Codes of `rr_with_prior` lean towards labels that the prior holds likely. No code at
@@ -110,9 +112,9 @@ def class_shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
     """
     if not len(codes):
         raise UserError("there is no code to estimate class shares from.")
-    total, squares = np.zeros(codes.n_classes), np.zeros(codes.n_classes)
+    total, squares = np.zeros((2, codes.n_classes // n_words))
     for _, part in codes.blocks():
-        decoded = part.decode()
+        decoded = part.decode().reshape(len(part), -1, n_words).sum(axis=2)
         total += decoded.sum(axis=0)
         squares += (decoded**2).sum(axis=0)
     n = len(codes)

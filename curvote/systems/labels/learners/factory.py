@@ -155,6 +155,9 @@ def needs_graph(learners: Iterable[Mapping[str, Any]]) -> bool:
 
 def takes_graph(learner: base.Learner) -> bool:
     """Return whether a learner takes a graph as ``spectral``, and states none."""
-    params, usual = learner.get_params(), type(learner)().get_params()
+    params = learner.get_params()
+    if "spectral" not in params:
+        return False
+    usual = type(learner)().get_params()
     has_own_graph = any(params.get(name) != usual.get(name) for name in _GRAPH_SIZES)
-    return "spectral" in params and params["spectral"] is None and not has_own_graph
+    return params["spectral"] is None and not has_own_graph

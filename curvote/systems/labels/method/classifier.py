@@ -26,6 +26,7 @@ from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import RecordPredictor
 from curvote.learning.estimators import Counts, PrivateEstimator
+from curvote.systems.labels import words
 from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import Codes, places_of
 from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
@@ -33,6 +34,7 @@ from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner, TrainingSet
 from curvote.systems.labels.learners.factory import make
 from curvote.systems.labels.learners.records import further_records, training_records
+from curvote.systems.labels.words import label_chances
 
 LP_2ST = "lp_2st"
 
@@ -334,6 +336,17 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         places = self._decide(proba, records)
         return encoding.Predictions(places, break_ties(proba, records, self._ties))
 
+    def predict_given_words(self, X: Any, n_words: int) -> encoding.Predictions:
+        """Return predictions of labels, (n, W + 1), where classes are label and word.
+
+        One for each private word that a record may have, and at last that without one.
+        """
+        chances = label_chances(self.predict_both(X).proba, n_words)
+        weighed = chances
+        if self.decide == BALANCED:
+            weighed = chances / self._frequent.reshape(-1, n_words).sum(axis=1)
+        return encoding.Predictions(weighed.argmax(axis=2), chances)
+
     def _decide(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
         """Return the place of each record's predicted class, (n,)."""
         if self.decide == BALANCED:
@@ -388,31 +401,47 @@ class LabelClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
     (T,) in any order, and returns the publisher's labels. ``categories`` are the texts
     of columns that were told as 0 and 1, a column each
-    (`curvote.base.table_file.indicator_name`), ``libraries`` those of an extra that it
-    needs.
+    (`curvote.base.table_file.indicator_name`). Of ``private`` columns
+    (`curvote.systems.labels.words`) a person knows the own word, and is told the label
+    given it. ``libraries`` are those of an extra that it needs.
     """
 
     columns: list[str]
     reduction: Any
     model: Any
     categories: dict[str, list[str]] | None = None
+    private: list[dict[str, Any]] | None = None
 
     libraries: tuple[str, ...] = ()
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels, in the publisher's order."""
-        return np.asarray(self.model.classes_)
+        classes = self.model.classes_
+        if self.private:
+            classes = words.label_classes(classes, words.words_of(self.private))
+        return np.asarray(classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, (n, K)."""
-        return self._predict_rows(
-            X, lambda v: self.model.predict_proba(self._reduced(v))
-        )
+        return self._predict_rows(X, lambda v: self._predict_both(v).proba)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return self._predict_rows(X, lambda v: self.model.predict(self._reduced(v)))
+        return self._predict_rows(
+            X, lambda v: self.classes_[self._predict_both(v).places]
+        )
+
+    def _predict_both(self, values: FloatArray) -> encoding.Predictions:
+        if not self.private:
+            result: encoding.Predictions
+            result = self.model.predict_both(self._reduced(values))
+            return result
+        public = words.public_places(self.private, values.shape[1])
+        n_words = words.count_words(self.private)
+        X = self._reduced(values[:, public])
+        by_word: encoding.Predictions = self.model.predict_given_words(X, n_words)
+        return by_word[np.arange(len(values)), words.word_places(self.private, values)]
 
     def _reduced(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.reduction == "passthrough":

@@ -17,6 +17,7 @@ from curvote.systems.labels.codes import encoding
 from curvote.systems.labels.codes.codes import NONE, Codes
 from curvote.systems.labels.codes.encoders import build_encoder
 from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
+from curvote.systems.labels.words import Private, count_words
 
 
 def decode_unbiased(codes: Codes) -> FloatArray:
@@ -262,6 +263,35 @@ def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
 
 
 ACCURACY: Final = "accuracy"
+
+
+def word_scorings(model: Any, X: FloatArray, private: Private) -> dict[str, Scoring]:
+    """Return scorings, by name, of a model whose classes are label and private words.
+
+    Each class has the score of the label for a person who knows the words; in
+    ``accuracy without COLUMN`` all but that one.
+    """
+    n_words = count_words(private)
+    by_word = model.predict_given_words(X, n_words)
+    tables = {
+        name: np.stack([score(by_word[:, word]) for word in range(n_words)], axis=2)
+        for name, score in LINEAR.items()
+    }
+    sizes = [len(column["words"]) for column in private]
+    joint = model.predict_both(X).proba.reshape(len(X), -1, *sizes)
+    labels = np.arange(joint.shape[1]).reshape(-1, *[1] * len(sizes))
+    for axis, column in enumerate(private, 2):
+        chances = joint.sum(axis=axis, keepdims=True)
+        right = labels == chances.argmax(axis=1)[:, np.newaxis]
+        name = f"accuracy without {column['name']}"
+        tables[name] = np.broadcast_to(right, joint.shape).astype(np.float64)
+
+    def scoring(table: FloatArray) -> Scoring:
+        return lambda X, proba: table.reshape(proba.shape)
+
+    return {name: scoring(table) for name, table in tables.items()}
+
+
 BALANCED: Final = "balanced_accuracy"
 LINEAR: Final[Mapping[str, ScoreFunction]] = {
     ACCURACY: lambda it: np.eye(it.proba.shape[1])[it.places],

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from curvote.base.errors import UserError
+from curvote.base.text import format_names
 from curvote.chain.axis import Axis
 from curvote.chain.measure import SCORES, Look
 from curvote.pipeline.run.results import RunView
@@ -20,6 +21,7 @@ from curvote.systems.labels.codes.encoders import encoder_efficiency
 from curvote.systems.labels.messages import Task
 from curvote.systems.labels.metrics import ACCURACY, LABELS
 from curvote.systems.labels.system import HONEST, RECALLS, RELIABILITY, SHARES
+from curvote.systems.labels.words import public_places, words_of
 
 CELL = ("series", "learner", "epsilon", "k", "method", "metric")
 # Encoders beside each other, in the order of the pipeline's protocols.
@@ -71,13 +73,15 @@ def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
 class Features(data.Section):
     """``numbers`` of each of ``n`` records; ``size`` components of them, if any.
 
-    ``kind`` names what describes a record in place of its numbers, if anything.
+    ``kind`` names what describes a record in place of its numbers, if anything;
+    ``private`` are the words of each column that is none of them, as text.
     """
 
     n: int
     numbers: int
     size: int | None
     kind: str | None = None
+    private: Sequence[str] = ()
 
     name: ClassVar[str] = "features"
     place: ClassVar[str] = "releases"
@@ -85,8 +89,9 @@ class Features(data.Section):
     @property
     def public(self) -> Sequence[str]:
         """Return lines on what is public before any noise."""
+        which = "without private columns" if self.private else "all of them"
         numbers = f"the {self.numbers} numbers of each of {self.n:,} records"
-        lines = [f"{numbers}, all of them"]
+        lines = [f"{numbers}, {which}"]
         if self.kind:
             lines.append(f"what describes them, made without a label: {self.kind}")
         if self.size is not None:
@@ -106,7 +111,10 @@ def gather_features(views: Sequence[RunView], _: pd.DataFrame) -> Features | Non
     n = len(first_views[0].columns("features", "features", (0,))["record"])
     public = metadata["public"]
     kind = public.get("features") or "upright" * public.get("deskew", False)
-    return Features(n, len(metadata["grid"]), public["size"], kind)
+    private = public.get("private", [])
+    numbers = len(public_places(private, len(metadata["grid"])))
+    texts = [f"{x} ({format_names(words)})" for x, words in words_of(private).items()]
+    return Features(n, numbers, public["size"], kind, texts)
 
 
 # A model: its accuracy by codes with an interval, and by labels in a study.
@@ -138,15 +146,20 @@ def gather_honest(views: Sequence[RunView], _: pd.DataFrame) -> Honest | None:
     rows = []
     for view in scored:
         scores, cell, true = _first_scores(view), view.cell, data.NO_VALUE
-        score = scores[scores["scoring"] == ACCURACY.name].iloc[0]
         if view.holds("report"):
             table = view.read("report", SCORES.name)
             selected = (table["replicate"] == 0) & (table["metric"] == ACCURACY.name)
             selected &= table["method"] == LABELS.name
             true = f"{100 * table.loc[selected, 'value'].iloc[0]:.1f}"
-        value, low, high = (f"{100 * score[n]:.1f}" for n in ("value", "low", "high"))
-        texts = str(cell["protocol"]), str(cell["learner"]), f"{cell['epsilon']:g}"
-        rows.append(HonestRow(*texts, value, f"{low} to {high}", true))
+        # Of private columns also what the model is without each.
+        accuracies = scores[scores["scoring"].str.match(ACCURACY.name)]
+        for score in accuracies.to_dict("records"):
+            less = score["scoring"].removeprefix(ACCURACY.name)
+            ends = (score[name] for name in ("value", "low", "high"))
+            value, low, high = (f"{100 * end:.1f}" for end in ends)
+            texts = str(cell["protocol"]), f"{cell['learner']}{less}"
+            numbers = f"{cell['epsilon']:g}", value, f"{low} to {high}"
+            rows.append(HonestRow(*texts, *numbers, data.NO_VALUE if less else true))
     holdout_size = int(_first_scores(scored[0])["n"].iloc[0])
     return Honest(rows, holdout_size, scored[0].holds("report"))
 
@@ -265,7 +278,8 @@ def gather_code_report(views: Sequence[RunView], _: pd.DataFrame) -> CodeReport 
         rows.append(row)
     if not rows:
         return None
-    k, odds = class_count(first_views[0]), math.exp(epsilon)
+    # Of label and private words together, where there are such.
+    k, odds = len(task.classes), math.exp(epsilon)
     shares = odds / (odds + k - 1), 1 / k, min(1.0, odds / k)
     texts = f"{odds:.3g}", *(f"{100 * share:.1f}" for share in shares)
     return CodeReport(rows, float(epsilon), k, *texts)

@@ -110,6 +110,21 @@ class Setting:
         rows[:, list(self.sensitive)] = self.fill_value
         return rows
 
+    def column_agreement(self) -> dict[str, tuple[float, float]]:
+        """Return how often answers stay by what is done with each sensitive column.
+
+        Where it alone is public and the others are withheld, and the other way round.
+        """
+        clean, bare = self.reference, self.withhold(self.records)
+        clean = self.answers(self.records) if clean is None else clean
+        result = {}
+        for name, place in zip(self.names, self.sensitive, strict=True):
+            column = np.arange(self.records.shape[1]) == place
+            public = self.answers(np.where(column, self.records, bare)) == clean
+            left_out = self.answers(np.where(column, bare, self.records)) == clean
+            result[name] = float(public.mean()), float(left_out.mean())
+        return result
+
     def put(self, records: FloatArray) -> NDArray[np.uint16]:
         """Return the answers with each public record's sensitive values in place.
 
