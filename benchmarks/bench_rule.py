@@ -24,15 +24,13 @@ from curvote.curves.basis import Projection, orthonormal, projection
 from curvote.data.simulation import simulated
 from curvote.learning.directions import (
     Line,
-    MomentRule,
     ReportMean,
     estimate_whitening,
     one_round_classifier,
-    solve_weights,
     two_round_classifier,
 )
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.systems.direct.system import choose_arm
+from curvote.systems.direct.system import choose_protocol
 
 Array = NDArray[np.float64]
 Clients = tuple[Array, Array]
@@ -80,28 +78,21 @@ def drawn(rng: np.random.Generator) -> Setting:
     return Setting(kind, beta, float(rng.uniform(-1, 1)), d, n, epsilon)
 
 
-def learnt(
-    arm: str,
-    size: tuple[int, float],
-    clients: Clients,
-    seed: int,
-    rule: MomentRule = solve_weights,
-) -> Line:
+def learnt(arm: str, size: tuple[int, float], clients: Clients, seed: int) -> Line:
     """Return the classifier of one arm from real reports; ``size`` is d, epsilon."""
     given, epsilon = make_directions(arm, size[0], "standard", "auto"), size[1]
     entropy, (z, labels) = SeededEntropy(seed), clients
     first = DirectionReporter.build(given, epsilon)
     if arm != "two":
         sent = first.release(z, labels, entropy, study=True)
-        return one_round_classifier(ReportMean.from_reports(sent), given, epsilon, rule)
+        return one_round_classifier(ReportMean.from_reports(sent), given, epsilon)
     k = round(FIRST_ROUND_SHARE * len(z))
     one = ReportMean.from_reports(first.release(z[:k], labels[:k], entropy, study=True))
     made = estimate_whitening(one, given, epsilon)
     again = DirectionReporter.build(given.whitened, epsilon)
     two = again.release(made.apply(z[k:]), labels[k:], entropy, study=True)
-    return two_round_classifier(
-        (one, ReportMean.from_reports(two)), made, given, epsilon, rule
-    )
+    means = one, ReportMean.from_reports(two)
+    return two_round_classifier(means, made, given, epsilon)
 
 
 def errors(setting: Setting, runs: int, seed: int) -> dict[str, float]:
@@ -131,7 +122,8 @@ def main() -> int:
     regrets = []
     for index in range(given.settings):
         setting = drawn(np.random.default_rng([given.seed, index]))
-        choice = choose_arm(setting.n, setting.d, setting.epsilon)
+        size = setting.n, setting.d, setting.epsilon
+        choice = choose_protocol(*size, of_direct=True)
         found = errors(setting, given.runs, index)
         best = min(found[arm] for arm in ARMS)
         regrets.append(found[str(choice.arm)] - best)

@@ -20,14 +20,13 @@ from benchmarks.laws import JUDGED, Law
 from curvote.base.entropy import SeededEntropy
 from curvote.client.report import DirectionReporter
 from curvote.learning.directions import Line, ReportMean, one_round_classifier
-from curvote.learning.fallback import solve_with_fallback
 from curvote.learning.volunteers import (
     VolunteerRecords,
     joint_classifier,
     ridge_logistic,
 )
 from curvote.messages.arms import make_directions
-from curvote.systems.direct.system import choose_arm, joined_arm
+from curvote.systems.direct.system import choose_protocol, joined_arm
 
 WORSE, MOST_REGRET = 0.02, 0.0025
 SMALL = (0.05, 0.25)
@@ -38,8 +37,9 @@ NAMES = ("volunteers", "reports", "joined")
 def lines(
     law: Law, epsilon: float, rng: np.random.Generator, volunteers: int
 ) -> list[Line]:
-    """Return the classifiers of volunteers, of reports with the gate, and of both."""
-    arm = joined_arm(choose_arm(law.n, law.d, epsilon).arm) or "mean"
+    """Return the classifiers of volunteers, of reports, and of both."""
+    choice = choose_protocol(law.n, law.d, epsilon, of_direct=True)
+    arm = joined_arm(choice.arm) or "mean"
     given = make_directions(arm, law.d, "standard", "auto")
     reporter = DirectionReporter.build(given, epsilon)
     noise = SeededEntropy(int(rng.integers(2**62)))
@@ -52,7 +52,7 @@ def lines(
     both = joint_classifier(total, given, epsilon, public)
     return [
         ridge_logistic(z, places),
-        one_round_classifier(total, given, epsilon, solve_with_fallback),
+        one_round_classifier(total, given, epsilon),
         both,
     ]
 

@@ -130,7 +130,9 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     weak_size: Annotated[
         int | None, Option("--weak-size", help="MRMA: reports of each of them.")
     ] = None,
-    positive: Annotated[float, Option(help="Share of the second class.")] = 0.5,
+    positive: Annotated[
+        float | None, Option(help="Share of the second class, where it is public.")
+    ] = None,
     shape: Annotated[
         str, Option(help="MRMA: records form two groups (classes) or one (cloud).")
     ] = SHAPE,
@@ -172,7 +174,8 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.messages.amplification import ShuffledGuarantee, crowd_size
     from curvote.messages.message import messages_of
 
-    prior = UtilityPrior(best, spread, separation, positive, shape)
+    share = 0.5 if positive is None else positive
+    prior = UtilityPrior(best, spread, separation, share, shape)
     if len(epsilon) > 1:
         raise UserError(
             f"--epsilon is given {len(epsilon)} times, but a plan (--best) is for one."

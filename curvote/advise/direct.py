@@ -329,6 +329,7 @@ def expect_direct(
     arm: str | None = None,
     seed: int = 0,
     lies: Lies = NO_LIES,
+    public_balance: bool = False,
 ) -> Expectation:
     """Return the expected error of protocol ``direct``.
 
@@ -348,6 +349,8 @@ def expect_direct(
         Of the draws.
     lies : Lies, default=nobody's
         Reports of full length in the place of honest ones.
+    public_balance : bool, default=False
+        Whether the signal's share of class +1 is public, and so read with the reports.
 
     Returns
     -------
@@ -359,12 +362,12 @@ def expect_direct(
     >>> from curvote.theory import strengths
     >>> found = expect_direct(1000, 4, 4.0, strengths()["middle"])
     >>> print(f"{found.error:.2f}, arm {found.arm}")
-    0.26, arm two
+    0.26, arm joint
     """
     validate.at_least(2, n=n)
-    chosen = arm or choose_protocol(n, d, epsilon).arm or "mean"
+    chosen = arm or choose_protocol(n, d, epsilon, of_direct=True).method
     directions = make_directions(chosen, d, "standard", "auto")
-    case = DirectCase(n, epsilon, directions, chosen == "two", lies)
+    case = DirectCase(n, epsilon, directions, chosen == "two", lies, public_balance)
     rng = np.random.default_rng(seed)
     errors = partial(case.errors, rng)
     return average_worlds(rng, signal, directions, errors, chosen)
@@ -386,23 +389,26 @@ def average_worlds(
 
 @dataclass(frozen=True)
 class DirectCase:
-    """N, epsilon, the vectors of records, whether in two rounds, and lies."""
+    """N, epsilon, vectors of records, whether in two rounds, lies, public shares."""
 
     n: int
     epsilon: float
     directions: Directions
     two_rounds: bool
     lies: Lies = NO_LIES
+    public_balance: bool = False
 
     def errors(self, rng: Rng, world: World, most: int = RUNS) -> FloatArray:
         """Return the errors of some rules, ``most`` at most, in one world."""
         noise = MeanNoise(rng, world, self.epsilon, self.lies)
         runs = int(np.clip(RUN_VALUES // self.directions.size, FEWEST, most))
+        positive = world.signal.positive
+        balance = (1 - positive, positive) if self.public_balance else None
         lines, ways = [], (self.directions, self.epsilon)
         if not self.two_rounds:
             for mean in noise.draw_means(self.n, runs):
                 total = ReportMean(mean, self.n)
-                lines.append(decoder.one_round_classifier(total, *ways))
+                lines.append(decoder.one_round_classifier(total, *ways, balance))
             return world.errors(lines)
         first = round(FIRST_ROUND_SHARE * self.n)
         rounds = [noise.draw_means(n, runs) for n in (first, self.n - first)]
@@ -411,7 +417,7 @@ class DirectCase:
             whitening = decoder.estimate_whitening(start, *ways)
             shift = (1 - self.lies.share) * world.mean_shift(whitening)
             sums = start, ReportMean(second_mean + shift, self.n - first)
-            lines.append(decoder.two_round_classifier(sums, whitening, *ways))
+            lines.append(decoder.two_round_classifier(sums, whitening, *ways, balance))
         return world.errors(lines)
 
 
@@ -487,16 +493,23 @@ class EmpiricalWorld(World):
 
 
 def error_range(
-    n: int, d: int, epsilon: float, signal: Signal, expectation: Expectation
+    n: int,
+    d: int,
+    epsilon: float,
+    signal: Signal,
+    expectation: Expectation,
+    *,
+    public_balance: bool = False,
 ) -> tuple[float, float]:
     """Return the range of the error of a run of `direct`, in [0, 1].
 
     Under each of `LAWS` nine runs of ten do, and of normal records, of which
-    ``expectation`` is expected; the arm is that of the public rule.
+    ``expectation`` is expected; the arm is its. `expect_direct` explains
+    ``public_balance``.
     """
-    arm = choose_protocol(n, d, epsilon).arm or "mean"
-    directions = make_directions(arm, d, "standard", "auto")
-    case = DirectCase(n, epsilon, directions, arm == "two")
+    directions = make_directions(expectation.arm, d, "standard", "auto")
+    two_rounds = expectation.arm == "two"
+    case = DirectCase(n, epsilon, directions, two_rounds, NO_LIES, public_balance)
     errors = []
     with one_thread():
         for law in LAWS:

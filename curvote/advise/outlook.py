@@ -172,7 +172,8 @@ def expect_joined(
     count: int, n: int, d: int, epsilon: float, signal: Signal, *, seed: int = 0
 ) -> Expectation:
     """Return the expectation of them joined with ``n`` reports at ``epsilon``."""
-    arm = system.joined_arm(system.choose_arm(n, d, epsilon).arm) or "mean"
+    rule = system.choose_protocol(n, d, epsilon, of_direct=True)
+    arm = system.joined_arm(rule.arm) or "mean"
     rng = np.random.default_rng(seed)
     directions = make_directions(arm, d, "standard", "auto")
 
@@ -271,7 +272,7 @@ class Outlook:
     >>> from curvote.theory import look_ahead
     >>> found = look_ahead(200, 2, [2.0])
     >>> print(found.majority, [row.choice.arm for row in found.rows])
-    0.5 ['mean']
+    0.5 ['joint']
     """
 
     clients: int
@@ -305,7 +306,7 @@ def look_ahead(
     clients: int,
     features: int,
     epsilons: Iterable[float],
-    positive: float = 0.5,
+    positive: float | None = None,
     liars: float = 0.0,
     *,
     volunteers: int = 0,
@@ -320,8 +321,9 @@ def look_ahead(
         Numbers of a record.
     epsilons : iterable of float
         Budgets of a report.
-    positive : float in (0, 1), default=0.5
-        The share of class +1.
+    positive : float in (0, 1) or None, default=None
+        The share of class +1 where it is public; None works with equal classes, of
+        which nobody knows.
     liars : float in [0, 1/2), default=0
         The share of clients who lie.
     volunteers : int, default=0
@@ -341,18 +343,25 @@ def look_ahead(
     budgets = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)
     d = validate.at_least(1, features=features)
+    public_balance, positive = (
+        positive is not None,
+        0.5 if positive is None else positive,
+    )
     signals = direct.strengths(positive)
+    balance = (1 - positive, positive) if public_balance else None
     share = validate.minority(liars=liars)
     lies = [Lies(share, across) for across in (False, True)]
     majority = next(iter(signals.values())).majority
     rows = []
     for epsilon in budgets:
-        choice = system.choose_protocol(n, d, epsilon, share)
+        choice = system.choose_protocol(n, d, epsilon, share, balance=balance)
         worst = partial(_worst_of_lies, (n, d, epsilon), signals)
-        honest = worst(_expect_auto_arm, [direct.NO_LIES])
-        ends = {
-            s: direct.error_range(n, d, epsilon, signals[s], honest[s]) for s in signals
-        }
+        expect = partial(direct.expect_direct, public_balance=public_balance)
+        honest = worst(expect, [direct.NO_LIES])
+        reach = partial(
+            direct.error_range, n, d, epsilon, public_balance=public_balance
+        )
+        ends = {s: reach(signals[s], honest[s]) for s in signals}
         protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
         candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
         crowd = min(
@@ -366,7 +375,7 @@ def look_ahead(
                 votes=worst(expect_votes, [direct.NO_LIES]),
                 votes_lied=worst(expect_votes, lies),
                 direct=honest,
-                direct_lied=worst(_expect_auto_arm, lies),
+                direct_lied=worst(expect, lies),
                 hidden=direct.hidden_signal_error(epsilon, share),
             )
         row = OutlookRow(epsilon, choice, honest, ends, majority, outside, lied)
@@ -388,11 +397,3 @@ def _worst_of_lies(
         )
         for name, signal in signals.items()
     }
-
-
-def _expect_auto_arm(
-    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = direct.NO_LIES
-) -> Expectation:
-    """Return the expectation of `direct` with the arm that `auto` takes of it."""
-    arm = system.choose_protocol(n, d, epsilon).arm or "mean"
-    return direct.expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)

@@ -11,6 +11,9 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import format_value
 
+# Shares are stated to a few digits.
+SHARES_ERROR = 0.01
+
 
 class Classes(tuple[str, ...]):
     """The names of the classes, in the publisher's order."""
@@ -48,6 +51,21 @@ def class_indices(labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
             f" {invalid[0]:g}; the {n_classes} classes are 0 to {n_classes - 1}."
         )
     return values.astype(np.int64)
+
+
+def class_shares(balance: ArrayLike, n_classes: int) -> tuple[float, ...]:
+    """Return the shares of the classes, made to add up to 1 exactly.
+
+    Another number of them, one not above 0 or another sum is a UserError.
+    """
+    shares = validate.finite(balance=balance)
+    right = shares.shape == (n_classes,) and bool((shares > 0).all())
+    if not right or abs(float(shares.sum()) - 1) > SHARES_ERROR:
+        raise UserError(
+            f"balance is {format_value(balance)}; it must be the shares of"
+            f" {n_classes} classes in their order, each above 0, adding up to 1."
+        )
+    return tuple((shares / shares.sum()).tolist())
 
 
 def class_signs(labels: ArrayLike) -> NDArray[np.float64]:

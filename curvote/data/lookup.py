@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from curvote.base.classes import Classes
+from curvote.base.classes import Classes, class_shares
 from curvote.base.registry import is_place
 from curvote.base.validate import FloatArray
 from curvote.curves.basis import coefficient_count
@@ -22,8 +22,28 @@ def resolve_source(source: Mapping[str, Any]) -> tuple[Any, Any]:
     return dataset, dataset.Parameters.model_validate(own_settings(source))
 
 
+# Every source may state it: its data set reads the same records with it or without.
+BALANCE = "balance"
+
+
+def balance(source: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Return the publicly stated share of each class; None: nothing is stated.
+
+    Shares that are not above 0, do not add up to 1 or are of another number than the
+    classes are a UserError.
+    """
+    shares = source.get(BALANCE)
+    if shares is None:
+        return None
+    return class_shares(shares, len(classes(source) or (0, 1)))
+
+
 def own_settings(source: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a source with the name that its data set has, where a place stands."""
+    """Return a source as its data set reads it, and by its name where a place stands.
+
+    The shares of classes are left out.
+    """
+    source = {name: value for name, value in source.items() if name != BALANCE}
     if not is_place(source["name"]):
         return source
     fields = find_dataset(source["name"]).Parameters.model_fields

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote.base import validate
-from curvote.base.classes import Classes
+from curvote.base.classes import Classes, class_shares
 from curvote.base.entropy import (
     Entropy,
     RandomState,
@@ -43,15 +43,26 @@ from curvote.curves.encoding import (
 )
 from curvote.learning import estimators, learners
 from curvote.learning.votes import averaging_weights, draw_subsets
-from curvote.messages.arms import LABEL_SHARES, protocol_of
-from curvote.messages.message import ClientData, Message, messages_of
+from curvote.messages.arms import make_directions, protocol_of
+from curvote.messages.message import (
+    ClientData,
+    Message,
+    assign_candidates,
+    messages_of,
+)
 from curvote.messages.stages import public_metadata
 from curvote.systems.common import models
+from curvote.systems.common.questions import halving_code
 from curvote.systems.common.tables import lines_of_variant
 from curvote.systems.direct import stages
-from curvote.systems.direct.system import choose_arm
+from curvote.systems.direct.system import METHODS, choose_protocol, directions_asked
 from curvote.systems.mrma.messages import MESSAGES
-from curvote.systems.mrma.stages import ensemble_columns
+from curvote.systems.mrma.stages import (
+    DIRECTION_RULE,
+    ensemble_columns,
+    random_directions,
+)
+from curvote.systems.references.stages import elect_class
 from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
@@ -285,12 +296,17 @@ class DirectClassifier(TwoSidedClassifier):
         make the components of ``fpca``, more of them than ``n_basis``.
     coordinates : "orthonormal" or "coefficients", default="orthonormal"
         Of the space that the basis spans; feature vectors are left as they are.
-    arm : "auto", "mean", "joint", "two" or "one_of", default="auto"
-        The label moment alone, the second moment beside it, or a first round of 30 % of
-        the rows (at random) that centres and whitens z for the others; or one of the
-        classes and a direction in one answer, for many classes at large epsilon.
-        ``auto`` takes what the rule of `curvote.systems.direct.system` makes of n, d
-        and epsilon.
+    arm : "auto" or the name of an arm, default="auto"
+        ``mean`` and ``joint`` report the label moment alone, or the second moment
+        beside it; ``two`` has a first round of 30 % of the rows (at random) that
+        centres and whitens z for the others; ``one_of`` one of the classes and a
+        direction in one answer, for many classes at large epsilon. Of ``votes`` each
+        row is one bit about a random direction, of ``majority`` its noised label.
+        ``auto`` takes what the rule of protocol ``auto`` makes of n, d, epsilon, the
+        number of classes and ``balance`` (`curvote.systems.direct.system`).
+    balance : array (K,) or None, default=None
+        The shares of the classes in their order where these are publicly known, and
+        not counted from y: reports are then read with them.
     intercept : "auto" or float above 0, default="auto"
         The public constant s beside z in a report.
     random_state : int, RandomState, Generator or None, default=None
@@ -362,14 +378,18 @@ class DirectClassifier(TwoSidedClassifier):
 
     coordinates: str = "orthonormal"
     arm: str = AUTO
+    balance: ArrayLike | None = None
     intercept: float | str = AUTO
     random_state: RandomState = None
 
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
-        n, d = encoded.z.shape
-        rule = choose_arm(n, d, self.epsilon, n_classes=len(template.classes))
-        wanted = validate.one_of((AUTO, *LABEL_SHARES), arm=self.arm)
-        self.arm_ = str(rule.arm) if wanted == AUTO else wanted
+        (n, d), n_classes = encoded.z.shape, len(template.classes)
+        balance: dict[str, Any] = {}
+        if self.balance is not None:
+            balance = {"balance": class_shares(self.balance, n_classes)}
+        rule = choose_protocol(n, d, self.epsilon, n_classes=n_classes, **balance)
+        wanted = validate.one_of((AUTO, *METHODS), arm=self.arm)
+        self.arm_ = rule.method if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
@@ -378,37 +398,62 @@ class DirectClassifier(TwoSidedClassifier):
         # The first round's task, with the terms of its message.
         options = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
-        terms = messages_of(protocol)["report"].terms(
-            options.__getitem__, template.encoding
-        )
+        report, *later = messages_of(protocol).values()
+        terms = report.terms(options.__getitem__, template.encoding)
         self.task_ = replace(template, protocol=protocol, **terms)
         rng, noise = self._count_fit(n)
         data = ClientData(encoded.coefficients, encoded.z, labels)
         order = rng.permutation(n)
 
-        def collect_reports(kind: Message, task: Task) -> Columns:
+        def collect_messages(kind: Message, task: Task) -> Columns:
             rows = kind.senders.rows({"train": order, "vote": order[:0]})
+            candidate = assign_candidates(task, len(rows), rng)
+            senders = replace(data.subset(rows), candidate=candidate)
             source: Entropy = noise
             seeded = noise
             if isinstance(seeded, SeededEntropy):
                 source = StudyStreams(lambda _: seeded)
-            return kind.collect(task, kind.draw(task, data.subset(rows), source))
+            return kind.collect(task, kind.draw(task, senders, source))
 
-        return models.classifier_line(self._decode_rounds(collect_reports))
-
-    def _decode_rounds(self, collect: Callable[[Message, Task], Columns]) -> Columns:
-        """Return the table ``classifier`` that the server makes of all rounds."""
-        report, *later = messages_of(self.task_.protocol).values()
-        first = collect(report, self.task_)
-        terms = public_metadata(self.task_)
-        if self.arm_ == "one_of":
-            return stages.decode_one_of([first], terms)
+        if protocol == "votes":
+            return self._collect_votes(report, rng, collect_messages, (n, d))
+        if protocol == "majority":
+            self.task_ = report.task(self.task_, lambda *_: {})
+            noised = collect_messages(report, self.task_)["label"]
+            scores = np.eye(n_classes)[elect_class(noised, n_classes)]
+            if n_classes == 2:
+                return np.zeros(d), float(scores[1] - scores[0])
+            return np.zeros((n_classes, d)), scores
+        first = collect_messages(report, self.task_)
+        public = {**public_metadata(self.task_), **balance}
+        if protocol == "direct_one_of":
+            return models.classifier_line(stages.decode_one_of([first], public))
         if not later:
-            return stages.decode_reports([first], terms)
-        whitening = stages.whitening_columns([first], terms)
+            return models.classifier_line(stages.decode_reports([first], public))
+        whitening = stages.whitening_columns([first], public)
         task = later[0].task(self.task_, lambda *_: whitening)
-        second = collect(later[0], task)
-        return stages.decode_two_rounds([first], [second], whitening, terms)
+        rounds = [first], [collect_messages(later[0], task)]
+        line = stages.decode_two_rounds(*rounds, whitening, public)
+        return models.classifier_line(line)
+
+    def _collect_votes(
+        self,
+        vote: Message,
+        rng: np.random.Generator,
+        collect: Callable[[Message, Task], Columns],
+        size: tuple[int, int],
+    ) -> Line:
+        """Return what votes of n rows of d numbers on random directions make."""
+        (n, d), rescale = size, self.task_.encoding.rescale
+        beside = make_directions("mean", d, rescale, self.intercept).intercept
+        code = halving_code(len(self.task_.classes))
+        count = directions_asked(n, len(code)) * len(code)
+        weak = random_directions(rng, count, d, beside)
+        self.task_ = vote.task(self.task_, lambda *_: weak)
+        votes = collect(vote, self.task_)
+        ensemble = ensemble_columns(votes, self.epsilon, DIRECTION_RULE)
+        lines = weak["coef"], weak["intercept"]
+        return models.combine_lines(code, lines, models.signed_weights(ensemble))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,10 +65,6 @@ class NoisyMoments:
         label, centre = self.label[0], self.second.centre
         variance = self.noise * (1 + float(centre @ centre) / len(centre))
         return label[1:] - centre * label[0], variance
-
-
-# From what is known to w (p,), a classifier of u.
-MomentRule = Callable[[NoisyMoments], Array]
 
 
 def shrink_second_moment(raw: Array, noise: float, public: Array) -> SecondMoment:
@@ -149,11 +145,23 @@ LEAST_SIGNAL = 0.1
 SMALLEST_CLASS_SHARE = 0.2
 
 
-def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Array]:
+# With public shares: the energy of class means, over that of K - 1 directions that tell
+# classes perfectly apart, is near each of these as likely as near any other. Both, and
+# the next, were chosen on even seeds of benchmarks/court/clients.py.
+PRIOR_ENERGIES = np.geomspace(0.001, 1, 11)
+# E[u_0 | k] differs by class as far as lengths of records do: by this part of 1/K.
+SHARE_MISFIT = 0.05
+
+
+def discriminant_classifier(
+    moments: NoisyMoments, s: float, balance: Sequence[float] | None = None
+) -> tuple[Array, Array]:
     """Return coef (K, d) and intercept (K,) of the discriminant of z.
 
     ``moments`` holds H (K - 1, p), the variance of its numbers and the second moment;
-    ``s`` is the constant beside z.
+    ``s`` is the constant beside z, ``balance`` the classes' shares where these are
+    public. The prior of class means is then integrated out, so that what noise hides
+    adds next to nothing to the larger class.
     """
     second, n_classes = moments.second, len(moments.label) + 1
     part = (n_classes - 1) / n_classes
@@ -165,18 +173,40 @@ def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Arr
         / np.sqrt(second.corner)
     )
     noise = part**2 * moments.noise / second.corner
-    uneven = shrink_factor(raw[:, 0], (n_classes - 1) * noise) * raw[:, 0]
-    shares = np.maximum(1 + n_classes * uneven, SMALLEST_CLASS_SHARE)
-    shares /= shares.sum()
+    if balance is None:
+        uneven = shrink_factor(raw[:, 0], (n_classes - 1) * noise) * raw[:, 0]
+        shares = np.maximum(1 + n_classes * uneven, SMALLEST_CLASS_SHARE)
+        shares /= shares.sum()
+    else:
+        shares = np.asarray(balance) / np.sum(balance)
+        squared = (SHARE_MISFIT / n_classes) ** 2
+        public = shares - 1 / n_classes
+        raw[:, 0] = public + (raw[:, 0] - public) * squared / (squared + noise)
+        shares = np.maximum(1 / n_classes + raw[:, 0], SMALLEST_CLASS_SHARE * shares)
+        shares /= shares.sum()
     offsets = raw[:, 1:] - raw[:, :1] * second.centre
     variance = noise * (1 + float(second.centre @ second.centre) / len(second.centre))
     values, vectors = np.linalg.eigh(second.around / second.corner)
     whitener, hidden = vectors / np.sqrt(values), variance / values
     observed = offsets @ whitener
-    # The posterior means of a normal prior, whose variance is estimated.
-    excess = float(np.mean(observed**2 - hidden))
-    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
-    means = observed * (signal / (signal + hidden)) / shares[:, None]
+    if balance is None:
+        # The posterior means of a normal prior, whose variance is estimated.
+        excess = float(np.mean(observed**2 - hidden))
+        signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
+        means = observed * (signal / (signal + hidden)) / shares[:, None]
+    else:
+        # Of each prior variance t: pi m is normal of variance pi^2 t.
+        variances = PRIOR_ENERGIES * (n_classes - 1) / len(hidden)
+        spread = shares[:, None] * variances[:, None, None]
+        total = spread * shares[:, None] + hidden
+        fit = -part * (np.log(total) + observed**2 / total).sum(axis=(1, 2)) / 2
+        weights = np.exp(fit - fit.max())
+        means = observed * np.tensordot(weights / weights.sum(), spread / total, 1)
+    if balance is not None and n_classes == 2:
+        # P(k | z) by least squares: as good as a discriminant on even seeds of the
+        # court, and less often behind the larger class where one is rare.
+        coef, level = (shares[:, None] * means) @ whitener.T, shares
+        return coef / s, level - coef @ second.centre
     between, vectors = np.linalg.eigh((means.T * shares) @ means)
     within = (vectors / np.maximum(1 - between, LEAST_WITHIN)) @ vectors.T
     rule = means @ within
@@ -230,14 +260,14 @@ def one_round_classifier(
     mean: ReportMean,
     directions: direction.Directions,
     epsilon: float,
-    rule: MomentRule = solve_weights,
+    balance: Sequence[float] | None = None,
 ) -> Line:
     """Return coef and intercept of the classifier from one round's mean.
 
-    ``rule`` reads what is known of two classes.
+    ``balance`` are the classes' shares where these are public.
     """
     moments = estimate_moments(mean, directions, epsilon)
-    return classifier_from_moments(moments, directions.intercept, rule)
+    return classifier_from_moments(moments, directions.intercept, balance)
 
 
 def estimate_whitening(
@@ -260,7 +290,7 @@ def two_round_classifier(
     whitening: direction.Whitening,
     directions: direction.Directions,
     epsilon: float,
-    rule: MomentRule = solve_weights,
+    balance: Sequence[float] | None = None,
 ) -> Line:
     """Return coef and intercept of the classifier from two rounds' means.
 
@@ -282,7 +312,7 @@ def two_round_classifier(
     moved = np.array([part * transport @ row for row in first.label])
     label = moved + (1 - part) * second.label
     combined = NoisyMoments(label, part * carried, second.second)
-    coef, constant = classifier_from_moments(combined, s2, rule)
+    coef, constant = classifier_from_moments(combined, s2, balance)
     slopes = (whitening.matrix.T @ coef.T).T
     return slopes, constant - slopes @ whitening.centre
 
@@ -315,12 +345,17 @@ def public_moment(directions: direction.Directions) -> Array:
     return np.asarray(squares / squares.sum())
 
 
-def classifier_from_moments(moments: NoisyMoments, s: float, rule: MomentRule) -> Line:
+def classifier_from_moments(
+    moments: NoisyMoments, s: float, balance: Sequence[float] | None = None
+) -> Line:
     """Return the classifier of z from the moments of (s, z)."""
+    if len(moments.label) == 1 and balance is None:
+        w = solve_weights(moments)
+        return w[1:], float(w[0] * s)
+    coef, intercept = discriminant_classifier(moments, s, balance)
     if len(moments.label) > 1:
-        return discriminant_classifier(moments, s)
-    w = rule(moments)
-    return w[1:], float(w[0] * s)
+        return coef, intercept
+    return coef[1] - coef[0], float(intercept[1] - intercept[0])
 
 
 @dataclass(frozen=True)
@@ -357,11 +392,11 @@ def one_of_classifier(
     means: BlockMeans,
     directions: direction.Directions,
     epsilon: float,
-    rule: MomentRule = solve_weights,
+    balance: Sequence[float] | None = None,
 ) -> Line:
     """Return coef and intercept of the classifier from the blocks' means."""
     moments = estimate_block_moments(means, directions, epsilon)
-    return classifier_from_moments(moments, directions.intercept, rule)
+    return classifier_from_moments(moments, directions.intercept, balance)
 
 
 def estimate_block_moments(

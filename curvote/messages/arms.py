@@ -40,9 +40,9 @@ def make_directions(
     return Directions(d, float(intercept), share, square, n_classes)
 
 
-def protocol_of(arm: str | None) -> str:
-    """Return the protocol whose messages an arm sends."""
-    return ARM_PROTOCOLS.get(arm or "", "direct")
+def protocol_of(method: str) -> str:
+    """Return the protocol whose messages an arm sends; others have its name."""
+    return ARM_PROTOCOLS.get(method, "direct" if method in LABEL_SHARES else method)
 
 
 def check_moment_width(d: int, share: float) -> None:

@@ -18,7 +18,7 @@ from curvote.data.simulation.simulated import generate
 from curvote.mechanisms.privunit import OneOf, PrivUnit
 from curvote.messages.arms import ARM_PROTOCOLS, LABEL_SHARES, directions_from_params
 from curvote.messages.message import message_of
-from curvote.systems.direct.system import choose_arm
+from curvote.systems.direct.system import METHODS, choose_protocol
 
 MRMA_SPLINES = {"basis": "bspline", "n_basis": 4, "judge": "coefficients"}
 
@@ -105,16 +105,17 @@ def test_two_rows_are_enough(arm: str, random_state: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "epsilon", "arm"), [(200, 1, "mean"), (2000, 1, "joint"), (2000, 4, "two")]
+    ("n", "epsilon", "arm"),
+    [(10, 0.5, "majority"), (200, 1, "votes"), (600, 1, "mean"), (2000, 4, "joint")],
 )
 def test_auto_is_the_arm_of_the_rule(n: int, epsilon: float, arm: str) -> None:
-    """By n, d and epsilon; naming that arm changes nothing."""
+    """By n, d and epsilon, as of protocol `auto`; naming that arm changes nothing."""
     x, y = vectors(n)
     auto = DirectClassifier(epsilon=epsilon, random_state=1).fit(x, y)
     named = clone(auto).set_params(arm=arm).fit(x, y)
-    rule = choose_arm(n, 2, epsilon)
+    rule = choose_protocol(n, 2, epsilon)
     assert (auto.arm_, auto.noise_, auto.reason_) == (arm, rule.noise, rule.reason)
-    assert rule.arm == arm
+    assert rule.method == arm
     assert same(auto, named)
 
 
@@ -178,7 +179,7 @@ def test_only_a_study_takes_the_short_cut(
 ) -> None:
     """Without a seed every report is drawn by exact rejection, and differs."""
     x, y = vectors(60)
-    system = [DirectClassifier(arm=arm).fit(x, y) for _ in "ab"]
+    system = [DirectClassifier(arm=arm, epsilon=4).fit(x, y) for _ in "ab"]
     assert not same(*system)
 
     def never(*_: Any) -> None:
@@ -186,9 +187,26 @@ def test_only_a_study_takes_the_short_cut(
 
     monkeypatch.setattr(PrivUnit, "simulate", never)
     monkeypatch.setattr(OneOf, "simulate_reports", never)
-    DirectClassifier(arm=arm).fit(x, y)
+    DirectClassifier(arm=arm, epsilon=4).fit(x, y)
     with pytest.raises(AssertionError, match="short cut"):
-        DirectClassifier(arm=arm, random_state=0).fit(x, y)
+        DirectClassifier(arm=arm, epsilon=4, random_state=0).fit(x, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("arm", METHODS)
+def test_stated_shares_are_read_with_reports_alone(arm: str, n_classes: int) -> None:
+    """Every arm's classifier changes with them, a bit or a label does not."""
+    rng = np.random.default_rng(1)
+    y = np.arange(400) % n_classes
+    x = np.clip(0.2 * rng.standard_normal((400, 3)) + 0.1 * y[:, None], -1, 1)
+    models = [
+        DirectClassifier(arm=arm, balance=balance, random_state=1).fit(x, y)
+        for balance in (None, [1 / n_classes] * n_classes)
+    ]
+    assert same(*models) == (arm in {"votes", "majority"})
+    assert models[0].coef_.shape == ((1, 3) if n_classes == 2 else (n_classes, 3))
+    with pytest.raises(UserError, match="balance is"):
+        DirectClassifier(arm=arm, balance=[0.9]).fit(x, y)
 
 
 @every_arm

@@ -39,7 +39,12 @@ CURVES = {
     "public_curves": ["abc", [[1.0, 2.0]]],
     "random_state": ["a"],
 }
-DIRECT = CURVES | {"coordinates": NAME, "arm": NAME, "intercept": [*NUMBER, "sof"]}
+DIRECT = CURVES | {
+    "coordinates": NAME,
+    "arm": NAME,
+    "balance": ["abc", [0.5], [0.9, 0.9], [1.0, 0.0]],
+    "intercept": [*NUMBER, "sof"],
+}
 MRMA = CURVES | {
     "judge": NAME,
     "mechanism": [*NAME, "k_rr", "gaussian"],

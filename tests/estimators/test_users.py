@@ -36,6 +36,7 @@ from curvote.base.privacy import Budget
 from curvote.estimators import transfer
 from curvote.learning import estimators
 from curvote.messages.arms import LABEL_SHARES
+from curvote.systems.common import models
 from curvote.systems.labels.method import classifier
 
 MODELS: dict[str, Callable[..., Any]] = {
@@ -449,7 +450,7 @@ def test_scikit_learn_finds_nothing_to_complain_about(name: str) -> None:
 
 
 LAST_STEPS: dict[str, tuple[Any, str]] = {
-    "direct": (DirectClassifier, "_decode_rounds"),
+    "direct": (models, "combine_lines"),
     "mrma": (MRMAClassifier, "_fit_weak"),
     "transfer": (transfer, "combine"),
     "labels": (classifier, "left_out_votes"),

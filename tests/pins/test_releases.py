@@ -77,7 +77,7 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
     "direct": {
         "mean": {"project": STANDARD, "direct": {"arm": "mean"}},
         "joint": {"project": FOURIER, "direct": {"arm": "joint", "intercept": 0.5}},
-        "gate": {"project": STANDARD, "direct": {"arm": "joint", "gate": True}, **SEED},
+        "other": {"project": STANDARD, "direct": {"arm": "joint"}, **SEED},
     },
     "direct_two": {
         "usual": {"project": STANDARD, "direct": {"arm": "two"}},
@@ -85,7 +85,7 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
     },
     "direct_one_of": {
         "usual": {"project": STANDARD, "direct": {"arm": "one_of"}},
-        "other": {"project": FOURIER, "direct": {"gate": True}, **SEED},
+        "other": {"project": FOURIER, **SEED},
     },
     "votes": {
         "usual": {"project": STANDARD, "votes": {"directions": 7}},

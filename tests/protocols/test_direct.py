@@ -45,7 +45,7 @@ PARAMS: dict[str, Any] = {
     "protocol": "direct",
     "label": "direct",
     "direct.intercept": "auto",
-    "direct.gate": False,
+    "source.balance": None,
     "epsilon": 8.0,
 }
 # What Gaussian numbers g become: as they are, or correlated and off centre.

@@ -20,7 +20,7 @@ from curvote.messages.stages import public_metadata
 from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
 from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM
-from curvote.systems.direct.system import choose_arm, noise_factor
+from curvote.systems.direct.system import choose_protocol, noise_factor
 from curvote.wire.task import Task
 from tests.noise import SEED
 
@@ -118,15 +118,15 @@ def test_another_mechanism_is_refused(name: str) -> None:
 
 
 def test_the_rule_takes_it_for_many_classes_at_large_epsilon() -> None:
-    """Where its noise is clearly less; never of two classes, nor where some lie."""
+    """Where its noise is less; never of two classes, nor where some lie."""
     taken = {
         (k, epsilon)
         for k in (2, 3, 5, 10, 26)
         for epsilon in (0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
-        if choose_arm(5000, 8, epsilon, n_classes=k).arm == "one_of"
+        if choose_protocol(5000, 8, epsilon, n_classes=k).arm == "one_of"
     }
     assert {(10, 5.0), (26, 5.0), (10, 10.0), (5, 10.0)} <= taken
     assert all(k > 2 and epsilon >= 3 for k, epsilon in taken)
     assert all(noise_factor(k, 9, epsilon) > 1 for k, epsilon in taken)
-    lied = choose_arm(5000, 8, 5.0, 0.05, 10)
+    lied = choose_protocol(5000, 8, 5.0, 0.05, 10, of_direct=True)
     assert lied.arm == "mean"

@@ -20,7 +20,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.settings import describe_choices
 from curvote.pipeline.plan.step import stated_settings
-from curvote.systems.direct.system import choose_arm, choose_protocol, resolve_choice
+from curvote.systems.direct.system import choose_protocol, resolve_choice
 from curvote.theory import Signal, expect_direct, look_ahead
 from tests import plain
 
@@ -100,10 +100,10 @@ def test_without_liars_the_rule_is_as_it_was(n: int, epsilon: float) -> None:
     """With them it is votes, or the majority where that was all there is."""
     bare, lied = choose_protocol(n, D, epsilon), choose_protocol(n, D, epsilon, 0.05)
     assert choose_protocol(n, D, epsilon, 0.0) == bare
-    assert lied.protocol == ("votes" if bare.protocol == "direct" else "majority")
+    assert lied.protocol == ("majority" if bare.protocol == "majority" else "votes")
     assert lied.noise == pytest.approx(bare.noise)
     assert ("5 % of the clients may lie" in lied.reason) == (lied.protocol == "votes")
-    assert choose_arm(n, D, epsilon, 0.05).arm == "mean"
+    assert choose_protocol(n, D, epsilon, 0.05, of_direct=True).arm == "mean"
 
 
 def configured(root: Path, **changes: Any) -> Any:

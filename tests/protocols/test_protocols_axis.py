@@ -1,12 +1,12 @@
 """The axis of protocols: all on the same clients, each a setting of one run."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.chain.lookup import find_system
 from curvote.messages.arms import make_directions
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.settings import (
@@ -16,7 +16,7 @@ from curvote.pipeline.config.settings import (
     setting_name,
 )
 from curvote.pipeline.run.results import final_model, mean_scores
-from curvote.systems.direct.system import choose_arm, choose_protocol
+from curvote.systems.direct.system import choose_protocol
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]
@@ -62,8 +62,8 @@ def test_all_protocols_have_the_same_clients(rows: list[dict[str, object]]) -> N
 
 
 def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
-    """Of the same arm nothing is drawn twice; `auto` decodes through its gate."""
-    steps = plain.plan(plain.write(tmp_path, tiny=MANY | {"epsilon": [1, 8]})).steps
+    """Of the same arm nothing is drawn twice."""
+    steps = plain.plan(plain.write(tmp_path, tiny=MANY | {"epsilon": [1.6, 8]})).steps
     of = {
         protocol: {
             step.key
@@ -73,11 +73,9 @@ def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
         }
         for protocol in ("auto", "direct")
     }
-    taken = {
-        choose_protocol(140, 4, epsilon).arm: choose_arm(140, 4, epsilon).arm
-        for epsilon in (1, 8)
-    }
-    assert taken == {"mean": "mean", "two": "two"}
+    for epsilon in (1.6, 8):
+        taken = choose_protocol(140, 4, epsilon)
+        assert taken == choose_protocol(140, 4, epsilon, of_direct=True)
     assert of["auto"] == of["direct"]
     assert of["auto"]
 
@@ -156,7 +154,7 @@ def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:
     assert len(lines) == 3
     assert "majority" in lines[0]
     assert "expect nothing better than the majority" in lines[0]
-    assert "two" in lines[2]
+    assert "joint" in lines[2]
     own = (part.settings for _, part in labelled_parts(config))
     chosen = {taken.protocol for taken in own if taken.called == "auto"}
     assert "majority" in chosen
@@ -176,33 +174,56 @@ def test_no_record_steers_what_auto_takes(tmp_path: Path) -> None:
 
 
 def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
-    """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
-    order = ["majority", "mean", "joint", "two"]
-    for d, middle in ((3, 2500), (12, 8000)):
-        by_n = [choose_protocol(n, d, 1.0).method for n in (20, 400, middle, 10**6)]
+    """Votes, mean, joint, in this order, whichever of N and epsilon grows."""
+    order = ["majority", "votes", "mean", "joint"]
+    for d, middle in ((3, 1000), (5, 2000)):
+        by_n = [choose_protocol(n, d, 1.0).method for n in (5, 200, middle, 10**6)]
         same = (middle / 1500) ** 0.5
-        by_epsilon = [choose_protocol(1500, d, e).method for e in (0.05, 0.5, same, 5)]
+        by_epsilon = [choose_protocol(1500, d, e).method for e in (0.04, 0.3, same, 5)]
         assert by_n == by_epsilon == order
 
 
-def test_auto_alone_gates_and_nothing_but_decoding_reads_it(tmp_path: Path) -> None:
-    """An open arm stays as it is; no release and no draw has it in its key."""
-    config = configured(tmp_path).configure_pipeline("tiny").values()
-    made = [part.settings for _, part in labelled_parts(config)]
-    direct = [own for own in made if own.protocol in ("direct", "direct_two")]
-    gates = {(own.called, own.direct.gate) for own in direct}
-    assert dict(gates)["direct"] is False
-    assert ("auto", True) in gates
-    for name in ("direct", "direct_two"):
-        known = find_system(name)
-        for stage in (*known.stages, *(known.production or ())):
-            assert ("direct.gate" in stage.params) == (stage.name == "aggregate")
+def test_stated_shares_leave_neither_votes_nor_the_majority() -> None:
+    """Reports read with them are no worse; a doubtful centre has two rounds."""
+    for n, d, k in ((20, 3, 2), (300, 20, 5), (3000, 12, 10)):
+        for epsilon in (0.1, 1.0, 5.0):
+            public = [1 / k] * k
+            taken = choose_protocol(n, d, epsilon, n_classes=k, balance=public)
+            alone = choose_protocol(n, d, epsilon, n_classes=k, of_direct=True)
+            assert taken == alone
+    assert choose_protocol(10**5, 3, 1.0, doubtful=True).arm == "two"
+    for wrong in ([0.5], [0.7, 0.7], [1.0, 0.0], [math.nan, 1.0]):
+        with pytest.raises(UserError, match="balance"):
+            choose_protocol(300, 3, 1.0, balance=wrong)
+
+
+@pytest.mark.parametrize("protocol", ["direct", "auto"])
+def test_stated_shares_reach_decoding_and_no_release(
+    tmp_path: Path, protocol: str
+) -> None:
+    """Neither what is read nor what is drawn has them in its key."""
+    keys = []
+    for index, more in enumerate(
+        ({}, {"balance": [0.5, 0.5]}, {"balance": [0.8, 0.2]})
+    ):
+        given = MANY | {"protocols": [], "epsilon": [8]}
+        given |= {"source": MANY["source"] | more}
+        given |= {"project": {"basis": "bspline", "size": 4}}
+        own = plain.of(protocol, given=given)
+        steps = plain.plan(plain.write(tmp_path / str(index), tiny=own)).steps
+        keys.append({step.stage.name: step.key for step in steps})
+    read = {"aggregate", "report"}
+    for name in keys[0]:
+        assert len({key[name] for key in keys}) == (3 if name in read else 1), name
+    wrong = MANY | {"source": MANY["source"] | {"balance": [0.8, 0.3]}}
+    with pytest.raises(UserError, match="adding up to 1"):
+        configured(tmp_path / "wrong", **wrong).configure_pipeline("tiny")
 
 
 def test_a_second_moment_of_many_numbers_is_not_asked_for() -> None:
     """It grows with their square; whoever names such an arm is told."""
-    assert choose_arm(10**7, 199, 5.0).arm == "mean"
-    assert choose_arm(10**7, 198, 5.0).arm == "two"
+    assert choose_protocol(10**7, 199, 5.0).arm == "mean"
+    assert choose_protocol(10**7, 198, 5.0).arm == "joint"
     with pytest.raises(UserError, match=r"write direct\.arm: mean, or take fewer"):
         make_directions("joint", 199, "tanh", "auto")
 
@@ -211,7 +232,7 @@ def test_noise_times_n_epsilon_squared_is_nearly_constant() -> None:
     """What the rule asks is how large N epsilon^2 is (MRMA 16)."""
     for d in (3, 10, 50):
         for epsilon in (0.1, 1.0, 2.0):
-            noise = choose_arm(3000, d, epsilon).noise
+            noise = choose_protocol(3000, d, epsilon).noise
             assert 5 < noise * 3000 * epsilon**2 < 6.6
 
 

@@ -188,7 +188,7 @@ def test_the_reason_names_rule_and_size_once_for_protocols_that_share_it(
     told = describe_choices(PipelinesFile(many).configure_pipeline("tiny").values())
     rule = "3.5 (N epsilon^2)^0.1"
     assert len(told) == 7  # two epsilons: auto, mrma, the others; and clean
-    first = f"auto, epsilon 0.5: d = 5, majority, because {rule} = 5.0 "
+    first = f"auto, epsilon 0.5: d = 5, votes, because {rule} = 5.0 "
     assert told[0].startswith(first)
     same = f"votes, majority, epsilon 8: d = 9, because {rule} = 8.7 numbers a record"
     same += " are worth their noise, N epsilon^2 = 8,960"

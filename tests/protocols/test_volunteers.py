@@ -104,7 +104,6 @@ def test_nobody_but_volunteers_is_published(join: Run) -> None:
 def test_the_reports_alone_are_those_of_direct(tmp_path: Path, join: Run) -> None:
     """Nothing that clients send depends on what volunteers give."""
     own = plain.of("direct", given=GIVEN)
-    own |= {"direct": {"gate": True}}  # as `auto` reads them
     project = plain.write(tmp_path, tiny=own)
     alone = {
         (row["epsilon"], row["method"]): row["misclassification"]

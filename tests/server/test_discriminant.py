@@ -39,13 +39,40 @@ def error(line: Line, data: Data) -> float:
     return float(np.mean(predict_indices(z @ line[0].T + line[1]) != labels))
 
 
-def learnt(data: Data, epsilon: float, given: Directions = GIVEN) -> Line:
-    """Return what one round of reports says."""
+def learnt(
+    data: Data,
+    epsilon: float,
+    given: Directions = GIVEN,
+    balance: Array | None = None,
+) -> Line:
+    """Return what one round of reports says, and the shares where they are public."""
     z, labels = data
     reporter = DirectionReporter.build(given, epsilon)
     own = class_codes(labels, given.n_classes)
     sent = reporter.release(z, own, SeededEntropy(11), study=True)
-    return one_round_classifier(ReportMean.from_reports(sent), given, epsilon)
+    mean = ReportMean.from_reports(sent)
+    return one_round_classifier(mean, given, epsilon, balance)
+
+
+@pytest.mark.parametrize("n_classes", [2, CLASSES])
+def test_public_shares_keep_noise_from_the_larger_class(n_classes: int) -> None:
+    """Where it hides all, they err as the majority; where nothing, they do no harm."""
+    shares = np.r_[0.6, np.full(n_classes - 1, 0.4 / (n_classes - 1))]
+    given = Directions(D, 0.9, 1.0, n_classes=n_classes)
+    z, labels = gaussians(6000, shares if n_classes == CLASSES else None)
+    if n_classes == 2:
+        labels = (z[:, 0] + np.random.default_rng(1).standard_normal(6000) < -0.4) * 1
+    data = z, labels
+    counts = np.bincount(labels) / len(labels)
+    few = z[:500], labels[:500]
+    blind = [
+        error(learnt(few, 0.05, given, balance), data) for balance in (counts, None)
+    ]
+    assert blind[0] <= 1 - counts.max() + 0.01 < blind[1]
+    seeing = [
+        error(learnt(data, 40, given, balance), data) for balance in (counts, None)
+    ]
+    assert seeing[0] <= seeing[1] + 0.01
 
 
 @pytest.mark.parametrize("shares", [None, np.array([0.4, 0.3, 0.1, 0.1, 0.1])])

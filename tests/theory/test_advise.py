@@ -135,7 +135,7 @@ def test_an_expectation_is_a_function_of_its_arguments():
 @pytest.mark.parametrize("positive", [0.8, pytest.param(0.5, marks=pytest.mark.faults)])
 def test_nothing_is_promised_within_a_point_of_the_majority(positive):
     """And something is, where there is more to gain."""
-    found = look_ahead(3000, 4, [0.01, 10.0], positive)
+    found = look_ahead(3000, 4, [0.001, 10.0], positive)
     assert found.majority == pytest.approx(min(positive, 1 - positive))
     for row in found.rows:
         for name, told in row.expected.items():

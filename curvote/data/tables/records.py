@@ -18,6 +18,7 @@ from curvote.base import table_file
 from curvote.base.errors import UserError
 from curvote.curves.columns import TableValues, select_columns
 from curvote.data.columns import label_text
+from curvote.data.lookup import own_settings
 from curvote.data.tables import cells, curves, table
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class RawRecords:
     @classmethod
     def of(cls, view: View) -> RawRecords | None:
         """Return the form of a cell's source; None: records are numbers."""
-        source = view.settings.source
+        source = {**own_settings(view.settings.source)}
         name, place = source["name"], {"path": str(_GIVEN_RECORDS)}
         if name == "curves":
             form = curves.Parameters.model_validate({**source, **place})

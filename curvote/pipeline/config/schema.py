@@ -17,7 +17,7 @@ from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, WholeNumber
-from curvote.data.lookup import find_dataset
+from curvote.data.lookup import BALANCE, find_dataset
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
 from curvote.pipeline.config.project import Project
@@ -378,12 +378,14 @@ def _source_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
         for part, inner in schema.pop("$defs", {}).items():
             definitions[f"{definition}.{part}"] = inner
         schema.pop("required", None)
+        schema["patternProperties"] = {f"^{BALANCE}$": {}}  # described once, below
         definitions[definition] = schema
     names = {"enum": [*DATASETS]}
+    share = {"type": "number", "exclusiveMinimum": 0}
     source = {
         "type": "object",
         "required": ["name"],
-        "properties": {"name": names},
+        "properties": {"name": names, BALANCE: {"type": "array", "items": share}},
         "allOf": conditions,
     }
     return source, definitions

@@ -17,7 +17,13 @@ from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.system import Part
 from curvote.curves.basis import AUTO
-from curvote.data.lookup import find_dataset, is_remote, own_settings
+from curvote.data.lookup import (
+    BALANCE,
+    balance,
+    find_dataset,
+    is_remote,
+    own_settings,
+)
 from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of, section_model
@@ -456,10 +462,18 @@ def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
     form = find_dataset(name).Parameters
     try:
         form.model_validate(own_settings(pipeline.source))
+        yield from _balance_problems(pipeline)
     except ValidationError as error:
         yield from validation_problems(form, error, pipeline.source, ("source",))
     except UserError as error:
         yield Problem(str(error), ("source",))
+
+
+def _balance_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    try:
+        balance(pipeline.source)
+    except UserError as error:
+        yield Problem(str(error), ("source", BALANCE))
 
 
 def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from curvote.chain.lookup import find_system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import PREVIOUS, SHARED, STAGE_PARTS, Stage, StageContext
 from curvote.chain.system import Part
-from curvote.data.lookup import is_remote
+from curvote.data.lookup import BALANCE, is_remote
 from curvote.messages.message import messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.schema import Pipeline
@@ -212,7 +212,11 @@ def _make_step(
 def _read_parameters(
     stage: Stage, pipeline: Pipeline, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    return {n: dotted_value(values, n) for n in (*stage.params, *stage.also(pipeline))}
+    source = {k: v for k, v in values["source"].items() if k != BALANCE}
+    return {
+        n: source if n == "source" else dotted_value(values, n)
+        for n in (*stage.params, *stage.also(pipeline))
+    }
 
 
 def _freeze_step(

@@ -9,7 +9,7 @@ import numpy as np
 from curvote.chain import stage
 from curvote.curves.direction import Whitening
 from curvote.curves.encoding import predict_indices
-from curvote.learning import directions, fallback
+from curvote.learning import directions
 from curvote.messages import arms
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
@@ -27,24 +27,21 @@ privatize_metadata, privatize_portions = study.draw_stage_in_portions(
 
 
 def aggregate_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return arms.decoding_metadata(inputs["privatize"].metadata)
+    """Return the mechanism, budget and class shares that decoding needs."""
+    return decoding_terms(inputs["privatize"].metadata, params)
+
+
+def decoding_terms(reports: stage.Metadata, params: stage.Params) -> stage.Metadata:
+    """Return what decoding needs of reports' metadata, and the stated shares."""
+    shares = params["source.balance"]
+    balance = {} if shares is None else {"balance": shares}
+    return arms.decoding_metadata(reports) | balance
 
 
 def aggregate(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
-    total = sum_reports(context.shards("privatize", "directions"))
-    rule = solving_rule(context.params)
-    return {"classifier": decode_total(total, context.metadata, rule)}
-
-
-def solving_rule(params: stage.Params) -> directions.MomentRule:
-    """Return the rule that solves for a classifier, with or without fallback."""
-    return (
-        fallback.solve_with_fallback
-        if params["direct.gate"]
-        else directions.solve_weights
-    )
+    reports = context.shards("privatize", "directions")
+    return {"classifier": decode_reports(reports, context.metadata)}
 
 
 def decode_reports(
@@ -54,14 +51,10 @@ def decode_reports(
     return decode_total(sum_reports(reports), public)
 
 
-def decode_total(
-    total: directions.ReportMean,
-    public: stage.Metadata,
-    rule: directions.MomentRule = directions.solve_weights,
-) -> stage.Columns:
+def decode_total(total: directions.ReportMean, public: stage.Metadata) -> stage.Columns:
     """Return table ``classifier`` from the mean of all reports."""
     line = directions.one_round_classifier(
-        total, arms.directions_of(public), public["epsilon"], rule
+        total, arms.directions_of(public), public["epsilon"], public.get("balance")
     )
     return classifier_columns(line, total.n)
 
@@ -90,7 +83,9 @@ privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portion
 )
 
 
-whiten_metadata = aggregate_metadata
+def whiten_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return arms.decoding_metadata(inputs["privatize"].metadata)
 
 
 def whiten(context: stage.StageContext) -> stage.Rows:
@@ -113,16 +108,16 @@ refine_metadata, refine_portions = study.draw_stage_in_portions(messages.Refinem
 
 
 def combine_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return arms.decoding_metadata(inputs["refine"].metadata)
+    """Return the mechanism, budget and class shares that decoding needs."""
+    return decoding_terms(inputs["refine"].metadata, params)
 
 
 def combine(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
     first = context.shards("privatize", "directions")
     second = context.shards("refine", "directions")
-    whitening, rule = context.rows("whiten", "whitening"), solving_rule(context.params)
-    columns = decode_two_rounds(first, second, whitening, context.metadata, rule)
+    whitening = context.rows("whiten", "whitening")
+    columns = decode_two_rounds(first, second, whitening, context.metadata)
     return {"classifier": columns}
 
 
@@ -131,14 +126,12 @@ def decode_two_rounds(
     second: Iterable[stage.Columns],
     whitening: stage.Columns,
     public: stage.Metadata,
-    rule: directions.MomentRule = directions.solve_weights,
 ) -> stage.Columns:
     """Return table ``classifier`` from both rounds' shards and what is public."""
     sums = sum_reports(first), sum_reports(second)
     transform = Whitening(whitening["matrix"], whitening["centre"])
-    line = directions.two_round_classifier(
-        sums, transform, arms.directions_of(public), public["epsilon"], rule
-    )
+    ways = arms.directions_of(public), public["epsilon"], public.get("balance")
+    line = directions.two_round_classifier(sums, transform, *ways)
     return classifier_columns(line, sums[0].n + sums[1].n)
 
 
@@ -153,22 +146,18 @@ combine_one_of_metadata = aggregate_metadata
 def combine_one_of(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``."""
     reports = context.shards("privatize", "named_directions")
-    rule = solving_rule(context.params)
-    return {"classifier": decode_one_of(reports, context.metadata, rule)}
+    return {"classifier": decode_one_of(reports, context.metadata)}
 
 
 def decode_one_of(
-    reports: Iterable[stage.Columns],
-    public: stage.Metadata,
-    rule: directions.MomentRule = directions.solve_weights,
+    reports: Iterable[stage.Columns], public: stage.Metadata
 ) -> stage.Columns:
     """Return table ``classifier`` from shards of reports and what is public."""
     answers = ((shard["named"], shard["direction"]) for shard in reports)
     total = directions.BlockMeans.from_shards(answers, public["n_classes"])
     vectors = arms.directions_from_params(public["d"], public["params"])
-    return classifier_columns(
-        directions.one_of_classifier(total, vectors, public["epsilon"], rule), total.n
-    )
+    ways = vectors, public["epsilon"], public.get("balance")
+    return classifier_columns(directions.one_of_classifier(total, *ways), total.n)
 
 
 GRADIENT_MESSAGE: Final = messages.Gradient()

@@ -476,16 +476,22 @@ def draw_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 
 def draw_directions(context: StageContext) -> Rows:
-    """Return the table ``weak``: a row a direction.
+    """Return the table ``weak``: a row a direction."""
+    count = context.params["votes.directions"] * context.metadata["splits"]
+    size = context.metadata["d"], context.metadata["intercept"]
+    return {"weak": random_directions(context.generator("draw"), count, *size)}
+
+
+def random_directions(
+    generator: np.random.Generator, count: int, d: int, intercept: float
+) -> Columns:
+    """Return ``count`` rows of table ``weak``.
 
     They are classifiers of z whose (intercept/s, coef) is uniform on the sphere.
     """
-    count = context.params["votes.directions"] * context.metadata["splits"]
-    shape = count, context.metadata["d"] + 1
-    w = context.generator("draw").standard_normal(shape)
+    w = generator.standard_normal((count, d + 1))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    intercept = context.metadata["intercept"] * w[:, 0]
-    return {"weak": models.weak_columns(w[:, 1:], intercept, 0)}
+    return models.weak_columns(w[:, 1:], intercept * w[:, 0], 0)
 
 
 evaluate_directions_metadata, evaluate_directions = study.draw_stage(DirectionVote())

@@ -66,9 +66,7 @@ def join(context: StageContext) -> Rows:
     line = joint_classifier(total, vectors, context.metadata["epsilon"], public)
     return {
         "classifier": classifier_columns(line, total.n),
-        "reports_alone": direct.decode_total(
-            total, context.metadata, direct.solving_rule(context.params)
-        ),
+        "reports_alone": direct.decode_total(total, context.metadata),
     }
 
 

@@ -120,5 +120,5 @@ def test_no_protocol_frees_what_makes_a_run(protocol: str) -> None:
     }
     own = {f"transfer.{name}" for name in ("target", "weights", "decide")}
     own |= {f"labels.{name}" for name in ("holdout", "calibrate", "decide")}
-    own |= {"direct.gate"}
+    own |= {"source.balance"}
     assert {name.partition(".")[0] for name in stated - own} <= {"aggregate"}
