@@ -182,6 +182,7 @@ def test_two_who_differ_in_a_private_column_differ_in_their_code_alone() -> None
         source = SimpleNamespace(metadata=FACTS, columns=lambda *_: clients)
         params = {"public.columns": ["city", "age"], "public.bins": 3, "seed": 1}
         params |= {"public.scale": "auto", "public.reduce": "none"}
+        params |= {"public.features": None, "public.deskew": False}
         params |= {"public.size": None, "labels.encoder": "auto", "epsilon": 1.0}
         params |= {"clients": {"train": 40, "vote": 0, "test": 0, "public": 0}}
         params |= {"source.groups": None}
