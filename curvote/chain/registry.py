@@ -25,6 +25,8 @@ _PLACES = {
     "functional": "curvote.systems.references",
     "volunteers": "curvote.systems.volunteers",
     "joined": "curvote.systems.volunteers",
+    "whitened": "curvote.systems.volunteers",
+    "pilot": "curvote.systems.pilot",
     "drift": "curvote.systems.mrma",
     "online": "curvote.systems.online",
     "federated": "curvote.systems.federated",

@@ -69,6 +69,8 @@ TWINS: Mapping[str, Make] = {
     "naked_label": message_twin(messages.NakedLabel(), "mrma"),
     "quiet_label_bin": message_twin(messages.QuietLabelBin(), "mrma"),
     "vote_twice": message_twin(messages.VoteTwice(), "mrma"),
+    "judges_both": message_twin(messages.JudgesBoth(), "pilot"),
+    "whitened_length": message_twin(messages.WhitenedLength(), "whitened"),
     "direction_twice": message_twin(messages.DirectionTwice(), "direct"),
     "label_beside": message_twin(messages.LabelBeside(), "direct"),
     "gradient_unclipped": message_twin(messages.GradientUnclipped(), "sgd"),

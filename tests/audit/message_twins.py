@@ -20,6 +20,8 @@ from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.labels import messages as labels
 from curvote.systems.labels.messages import CODE, PRIOR
 from curvote.systems.mrma.messages import Report, Vote
+from curvote.systems.pilot.messages import Judgement
+from curvote.systems.volunteers.messages import HalfWhitened
 from curvote.wire.task import Task
 
 
@@ -97,6 +99,39 @@ class VoteTwice(_Twice, Vote):
     """Answers twice about its candidate, with epsilon each time."""
 
     repeated = "positive"
+
+
+class JudgesBoth(Judgement):
+    """Answers about both rules, with epsilon each time."""
+
+    def max_privacy_loss(self, task: Task) -> float:
+        return 2 * super().max_privacy_loss(task)
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        second = super().draw(task, _other_rule(data), entropy)
+        return {**super().draw(task, data, entropy), "second": second["positive"]}
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        loss = super().log_ratio(task, first, second, messages)
+        others = _other_rule(first), _other_rule(second)
+        repetition = {**messages, "positive": messages["second"]}
+        return loss + super().log_ratio(task, *others, repetition)
+
+
+def _other_rule(data: ClientData) -> ClientData:
+    return replace(data, candidate=1 - np.asarray(data.candidate))
+
+
+class WhitenedLength(HalfWhitened):
+    """Noises which way a record lies in the new coordinates, and keeps its length."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        noised = super().draw(task, data, entropy)["direction"]
+        moved, _ = self._record_arrays(task, data)
+        length = np.hypot(1, np.linalg.norm(moved, axis=1))
+        return {"direction": noised * length[:, None]}
 
 
 class LabelBeside(Direction):

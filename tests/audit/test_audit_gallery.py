@@ -51,6 +51,8 @@ CAUGHT_BY = {
     "naked_label": {"statistical", "law"},
     "quiet_label_bin": {"interior"},
     "vote_twice": {"exact", "statistical"},
+    "judges_both": {"exact", "statistical"},
+    "whitened_length": {"statistical", "support"},
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
     "label_beside_code": {"exact", "statistical"},

@@ -92,6 +92,10 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
         "other": {"project": FOURIER, "online": {"drop": 2}, **SEED},
     },
     "majority": {"usual": {}, "other": SEED},
+    "pilot": {
+        "usual": {"project": STANDARD},
+        "other": {"project": FOURIER, "counts": {"bins": 4}, **SEED},
+    },
     "mrma_classes": {
         "usual": {"clients": {"train": 200, "vote": 300}},
         "other": {"privatize": {"mechanism": "piecewise"}, **SEED},
@@ -120,6 +124,10 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 HERE: dict[str, dict[str, Any]] = {
+    "whitened": {
+        "usual": {"project": STANDARD, **VOLUNTEERS},
+        "other": {"project": FOURIER, **VOLUNTEERS, **SEED},
+    },
     "joined": {
         "usual": {"project": STANDARD, "direct": {"arm": "joint"}, **VOLUNTEERS},
         "other": {
@@ -272,6 +280,7 @@ def test_every_system_that_releases_is_pinned() -> None:
     ways = {tuple(name.split()[:2]) for name in PIPELINES}
     assert ways == {(n, w) for n in released for w in ("here", "far")} - {
         ("joined", "far"),
+        ("whitened", "far"),
         ("transfer", "here"),
     }
     assert set(pinned.items(KIND)) == set(PIPELINES)

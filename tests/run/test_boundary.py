@@ -78,6 +78,8 @@ CHAINS["joined"] = plain.of("joined") | {
     "project": {"basis": "bspline", "size": 4},
     "replicates": 2,
 }
+CHAINS["whitened"] = CHAINS["joined"] | {"protocol": "whitened"}
+CHAINS["pilot"] = CHAINS["cells"] | {"protocols": ["pilot"]}
 CANARY = 12.345678901234567
 # Features are public there, and labels are what to look for: tests/protocols/labels.
 OF_LABELS = {

@@ -29,13 +29,13 @@ def scorecard_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 
 def tally_answers(
-    context: StageContext,
+    context: StageContext, stage: str = "privatize"
 ) -> tuple[partition.Partitions, cells.CellShares]:
-    """Return the questions of one repetition, and the shares of answers."""
+    """Return the questions of one repetition, and the shares of a stage's answers."""
     public = context.metadata
     questions = context.rows("train", "questions")
     partitions = partition.Partitions.from_columns(questions, public["d"])
-    answers = context.rows("privatize", "answers")
+    answers = context.rows(stage, "answers")
     shape = partitions.count, partitions.cells, public["n_classes"]
     words = answers["question"], answers["answer"]
     return partitions, cells.estimate_shares(*words, shape, public["epsilon"])
@@ -58,13 +58,13 @@ def read_scorecard(
     return partitions, rows["score"].reshape(shape)
 
 
-def scorecard_model(view: View) -> CellClassifier:
+def scorecard_model(view: View, stage: str = "aggregate") -> CellClassifier:
     """Return the classifier of raw records of the first repetition."""
     from curvote.systems.cells.model import CellClassifier  # see `linear`
 
     encoding = models.read_encoding(view)
     classes = list(view.metadata("project")["classes"])
-    rows = view.columns("aggregate", "scorecard", models.FIRST_REPETITION)
+    rows = view.columns(stage, "scorecard", models.FIRST_REPETITION)
     partitions, scores = read_scorecard(rows, encoding.d, len(classes))
     return CellClassifier.from_scorecard(
         encoding, models.record_columns(view), partitions, scores, classes

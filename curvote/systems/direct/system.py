@@ -325,8 +325,8 @@ SCORE = score_stage(
     params=("epsilon", "direct.arm", *ROLE_PARAMS),
     beside=(CONFUSION,),
 )
-# What `direct`, its variants and `sgd` share.
-_DECODED: Final[dict[str, Any]] = {
+# What `direct`, its variants, `sgd` and `whitened` share.
+DECODED: Final[dict[str, Any]] = {
     "study_messages": (ComparisonLabel().describe,),
     "implied_settings": JUDGED_BY_Z,
     "final_model": models.decoded_model,
@@ -335,7 +335,7 @@ _DECODED: Final[dict[str, Any]] = {
 ARM_FIELDS: Final[dict[str, Any]] = {
     "checks": (checks.check_test_clients, check_choice),
     "resolve_parts": resolve_choice,
-    **_DECODED,
+    **DECODED,
 }
 
 SYSTEM = learning_system(
@@ -449,7 +449,7 @@ _SGD = learning_system(
     "sgd majority",
     checks=(checks.check_test_clients, _check_round_count),
     shorthand=("rounds", "rate", "clip"),
-    **_DECODED,
+    **DECODED,
 )
 
 SYSTEMS: Final = (SYSTEM, _DIRECT_TWO, _DIRECT_ONE_OF, _SGD)

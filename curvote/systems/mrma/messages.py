@@ -187,7 +187,7 @@ class Vote(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
-        decision = _candidate_decisions(task, data)
+        decision = self.decisions(task, data)
         truth = self._right_answers(task, data)
         positive = draw_votes(decision, truth, task.epsilon, stream(entropy, "vote"))
         return {"learner": np.asarray(data.candidate), "positive": positive}
@@ -202,8 +202,7 @@ class Vote(Message):
         """Return the privacy loss of the bit; the candidate is the server's choice."""
         bits = np.where(messages["positive"], 1.0, -1.0)
         ours, theirs = (
-            decision_sign(_candidate_decisions(task, data))
-            * self._right_answers(task, data)
+            decision_sign(self.decisions(task, data)) * self._right_answers(task, data)
             for data in (first, second)
         )
         return BinaryRR(epsilon=task.epsilon).log_ratio(ours, theirs, bits)
@@ -216,6 +215,14 @@ class Vote(Message):
         yes = np.bincount(learner, weights=positive, minlength=count)
         return {"learner": np.arange(count), "n": votes, "positive": yes.astype(int)}
 
+    def decisions(self, task: Task, data: ClientData) -> Array:
+        """Return the score of each client by its candidate, (n,)."""
+        candidates, encoding = _task_candidates(task), task.encoding
+        arrays = data.coefficients, data.z, encoding.projection.gram
+        features = classifier_features(encoding.feature_map, *arrays)
+        lines = candidates.coef, candidates.intercept
+        return candidate_scores(features, *lines, np.asarray(data.candidate))
+
     def _right_answers(self, task: Task, data: ClientData) -> Array:
         """Return the right answer (n,) of each client to its candidate's question."""
         code = self.questions(len(task.classes))
@@ -226,14 +233,6 @@ def _task_candidates(task: Task) -> Candidates:
     if task.candidates is None:
         raise InternalError("a task that asks for votes names no candidates")
     return task.candidates
-
-
-def _candidate_decisions(task: Task, data: ClientData) -> Array:
-    candidates, encoding = _task_candidates(task), task.encoding
-    arrays = data.coefficients, data.z, encoding.projection.gram
-    features = classifier_features(encoding.feature_map, *arrays)
-    lines = candidates.coef, candidates.intercept
-    return candidate_scores(features, *lines, np.asarray(data.candidate))
 
 
 class ClassReportPayload(ReportPayload):

@@ -1,4 +1,4 @@
-"""Stages of volunteers, alone and joined with reports."""
+"""Stages of volunteers: alone, joined with reports, or only for coordinates."""
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.curves.encoding import predict_indices
@@ -7,6 +7,7 @@ from curvote.learning.volunteers import (
     joint_classifier,
     ridge_logistic,
 )
+from curvote.learning.whitened import whitened_classifier
 from curvote.messages.arms import directions_of
 from curvote.systems.common import study
 from curvote.systems.common.models import (
@@ -16,6 +17,7 @@ from curvote.systems.common.models import (
 )
 from curvote.systems.direct import stages as direct
 from curvote.systems.references.stages import majority_error
+from curvote.systems.volunteers.messages import HalfWhitened
 
 
 def publish_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -87,3 +89,38 @@ def score_join(context: StageContext) -> Rows:
     errors = {"majority": majority_error(context, clients)}
     ranking = ranking_of(decisions["joined"])
     return study.score_places(context, truth, predictions, errors, ranking)
+
+
+publish_numbers_metadata = publish_metadata
+
+
+def publish_numbers(context: StageContext) -> Rows:
+    """Return the table ``public_numbers``: a row a volunteer, without a label."""
+    clients = study.study_clients(context)
+    return {"public_numbers": {"z": clients.z[clients.roles["public"]]}}
+
+
+privatize_whitened_metadata, privatize_whitened_portions = study.draw_stage_in_portions(
+    HalfWhitened()
+)
+
+
+# The mechanism and budget that decoding needs.
+decode_whitened_metadata = direct.aggregate_metadata
+
+
+def decode_whitened(context: StageContext) -> Rows:
+    """Return the table ``classifier``."""
+    numbers = context.rows("publish_numbers", "public_numbers")["z"]
+    total = direct.sum_reports(context.shards("privatize", "directions"))
+    directions = directions_of(context.metadata).whitened
+    terms = total, directions, context.metadata["epsilon"], numbers
+    return {"classifier": classifier_columns(whitened_classifier(*terms), total.n)}
+
+
+score_whitened = direct.score
+
+
+def score_whitened_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the name of the one method."""
+    return {"method": "whitened"}

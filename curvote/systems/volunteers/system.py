@@ -1,4 +1,4 @@
-"""Systems `volunteers`, a regression on public records, and `joined` with reports."""
+"""Systems of public records: alone, joined with reports, and for coordinates only."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +12,7 @@ from curvote.chain.system import System
 from curvote.messages.measures import MISCLASSIFICATION
 from curvote.systems.common import checks, declarations, models, settings, study, tables
 from curvote.systems.direct import system as direct
+from curvote.systems.volunteers.messages import WHITENED_PROTOCOL
 
 _STAGES = "curvote.systems.volunteers.stages"
 
@@ -113,4 +114,60 @@ _JOINED = declarations.learning_system(
     **direct.ARM_FIELDS,
 )
 
-SYSTEMS: Final = (SYSTEM, _JOINED)
+
+NUMBERS: Final = Table("public_numbers", {"z": VECTOR}, side="public", unit="record")
+_PUBLISH_NUMBERS = replace(
+    PUBLISH,
+    name="publish_numbers",
+    module=f"{_STAGES}:publish_numbers",
+    tables=(NUMBERS,),
+)
+_PRIVATIZE = declarations.client_stage(
+    "privatize",
+    f"{_STAGES}:privatize_whitened",
+    tables.DIRECTIONS,
+    ("project", _PUBLISH_NUMBERS.name),
+)
+
+
+def check_whitening(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Require two volunteers, here, whose records make coordinates."""
+    if pipeline.clients.public < 2:
+        message = "coordinates are made of volunteers' records, of two at least."
+        yield Problem(message, ("clients", "public"))
+    if pipeline.intake:
+        yield Problem("no volunteer's record is here (intake).", ("protocol",))
+
+
+_WHITENED = declarations.learning_system(
+    WHITENED_PROTOCOL,
+    settings.Shared,
+    (
+        _PUBLISH_NUMBERS,
+        _PRIVATIZE,
+        declarations.server_stage(
+            "aggregate",
+            f"{_STAGES}:decode_whitened",
+            (_PRIVATIZE.name, _PUBLISH_NUMBERS.name),
+            tables.CLASSIFIER,
+        ),
+        replace(
+            direct.SCORE,
+            module=f"{_STAGES}:score_whitened",
+            params=("epsilon", *declarations.ROLE_PARAMS),
+        ),
+    ),
+    "whitened majority",
+    releases=(
+        declarations.release_stage(
+            _PRIVATIZE,
+            "report",
+            ("ingest", "project", _PUBLISH_NUMBERS.name),
+            ("project.judge",),
+        ),
+    ),
+    checks=(checks.check_test_clients, check_whitening),
+    **direct.DECODED,
+)
+
+SYSTEMS: Final = (SYSTEM, _JOINED, _WHITENED)

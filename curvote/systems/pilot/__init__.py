@@ -1,0 +1,1 @@
+"""Pilot: a fifth of the clients say which of two rules is right for them."""
