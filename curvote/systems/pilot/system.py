@@ -29,6 +29,7 @@ _DECODE = declarations.server_stage(
     ("project", "train", "privatize", "answer"),
     tables.CLASSIFIER,
     SCORECARD,
+    params=("source.balance",),
 )
 _JUDGE = declarations.client_stage(
     "evaluate", _STAGES, tables.VOTES, ("project", "decode")

@@ -8,7 +8,7 @@ from curvote.learning.volunteers import (
     ridge_logistic,
 )
 from curvote.learning.whitened import whitened_classifier
-from curvote.messages.arms import directions_of
+from curvote.messages.arms import decoding_metadata, directions_of
 from curvote.systems.common import study
 from curvote.systems.common.models import (
     classifier_columns,
@@ -105,8 +105,9 @@ privatize_whitened_metadata, privatize_whitened_portions = study.draw_stage_in_p
 )
 
 
-# The mechanism and budget that decoding needs.
-decode_whitened_metadata = direct.aggregate_metadata
+def decode_whitened_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
 def decode_whitened(context: StageContext) -> Rows:
