@@ -111,6 +111,8 @@ CAUGHT_BY = {
     "transfer_fresh_noise": {"queries"},
     "transfer_centring_unscaled": {"sensitivity", "delta"},
     "transfer_classes_without_sqrt2": {"sensitivity", "delta"},
+    "transfer_steps_forgotten": {"sensitivity", "delta"},
+    "transfer_products_too_long": {"sensitivity", "delta"},
     "transfer_bounds_from_records": {"sensitivity", "delta"},
     "transfer_delta_ignored": {"exact", "delta"},
     "transfer_visited_cells_only": {"statistical", "law"},

@@ -22,6 +22,7 @@ from tests.memory import Made, Memory, do, replicates, value
 HUGE, D, REPLICATES = 200.0, 3, 2
 SIZES = {"public": 0, "train": 500, "vote": 1500, "test": 800}
 PARAMS: dict[str, Any] = {
+    "source.balance": None,
     "seed": 3,
     "clients": SIZES,
     "source.groups": None,

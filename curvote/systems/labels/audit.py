@@ -35,6 +35,14 @@ class LabelSubject(SentSubject):
     prior: FloatArray
 
     @property
+    def stands_for(self) -> str:
+        """The message, also where a word is hidden with the label."""
+        if not self.task.words:
+            return super().stands_for
+        example = examples.task_named(examples.WORDED, self.task.epsilon)
+        return examples.WORDED if example.digest() == self.task.digest() else ""
+
+    @property
     def mechanism(self) -> LabelMechanism:
         """Return the mechanism that hides the label of a record of that prior."""
         data = _with_shared_prior(self._client_data([0.0]))

@@ -113,7 +113,8 @@ def test_auto_says_what_it_tried():
     X, _, codes = coded(300)
     auto = Auto().fit(X, codes, rng())
     names = [row["name"] for row in auto.tried_]
-    assert names == ["likelihood", "ridge", "spectral", "knn", "likelihood"]
+    known = ["likelihood", "ridge", "forest", "spectral", "knn", "likelihood"]
+    assert names == known
     assert set(auto.tried_[0]) == {"name", "params", "exponent", "likelihood", "se"}
     members = auto.chosen_["members"]
     assert sum(member.weight for member in members) == pytest.approx(1)

@@ -1,6 +1,6 @@
 """Automatic learner: a mixture of the others, as the likelihood of codes weights it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -14,9 +14,11 @@ from curvote.systems.labels.learners.base import (
     LeftOutVotes,
     TrainingSet,
 )
-from curvote.systems.labels.learners.factory import make, takes_graph
+from curvote.systems.labels.learners.factory import takes_graph
+from curvote.systems.labels.learners.forest import Forest
 from curvote.systems.labels.learners.graph import Basis, Spectral, fit_graph
 from curvote.systems.labels.learners.knn import (
+    KNN,
     RidgeVotes,
     judge_neighbourhoods,
     scales,
@@ -35,6 +37,15 @@ _LEAST = 0.02
 _ROUNDS = 200
 
 
+_FAMILIES: Mapping[str, Callable[..., Learner]] = {
+    "likelihood": spectral.LikelihoodVotes,
+    "ridge": RidgeVotes,
+    "forest": Forest,
+    "spectral": spectral.SpectralVotes,
+    "knn": KNN,
+}
+
+
 class Member(NamedTuple):
     """A learner with all settings stated, and its part in a mixture."""
 
@@ -46,14 +57,15 @@ class Member(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Auto(Learner):
-    """Mixes logistic models, ridge regression, a graph's columns and neighbours.
+    """Mixes logistic models, ridge regression, a forest, a graph and neighbours.
 
     Each family tunes itself as it would alone; their probabilities are mixed as makes
     the codes likeliest, in folds that do not know them. The families: maximum
-    likelihood and ridge regression on the standardised features; regression on the
-    columns of a `Spectral`, and neighbours, with sweeps or without; maximum likelihood
-    on those columns. Neighbours are tried up to 8,192 records, maximum likelihood up to
-    n K of 65,536; above n K of 4 million the graph is alone.
+    likelihood and ridge regression on the standardised features; a forest; regression
+    on the columns of a `Spectral`, and neighbours, with sweeps or without; maximum
+    likelihood on those columns. Neighbours are tried up to 8,192 records, maximum
+    likelihood and forests up to n K of 65,536; above n K of 4 million the graph is
+    alone.
 
     ``spectral``: a fitted `Spectral`, whose graph is then taken as it is. ``members``:
     the mixture, where nothing is to be chosen.
@@ -93,7 +105,7 @@ class Auto(Learner):
         self.chosen_ = {"members": members}
         self.learners_ = []
         for member in members:
-            learner = make(member.name, **member.params)
+            learner = _FAMILIES[member.name](**member.params)
             if takes_graph(learner):
                 learner.set_params(spectral=graph)
             self.learners_.append(learner.fit(X, codes, rng))
@@ -149,6 +161,11 @@ def _judge_families(
         votes[mask] = ridge.fit(X[~mask], codes[~mask], rng).votes(X[mask])
     trial = smoothing.make_trial("ridge", ridge.get_params(), votes, targets.likely)
     yield smoothing.FoldTrial(trial, votes)
+    if logistic:
+        forest = Forest().fit(X, codes, rng)
+        votes = np.asarray(forest.without_own().votes)
+        trial = smoothing.make_trial("forest", forest.chosen_, votes, targets.likely)
+        yield smoothing.FoldTrial(trial, votes)
     basis = Basis.from_graph(graph, X)
     products = basis.columns.T @ spectral.anchor_sums(basis, codes)
     grid = spectral.step_grid(basis.width)

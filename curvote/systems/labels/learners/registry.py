@@ -8,6 +8,7 @@ _PLACES = {
     "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
     "ridge": "curvote.systems.labels.learners.knn:RidgeVotes",
     "likelihood": "curvote.systems.labels.learners.spectral:LikelihoodVotes",
+    "forest": "curvote.systems.labels.learners.forest:Forest",
     "neural": "curvote.systems.labels.neural.learner:Neural",
 }
 LEARNERS = Registry("estimator", _PLACES, "curvote.label_learners")

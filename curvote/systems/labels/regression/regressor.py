@@ -113,7 +113,10 @@ def _number_labels(y: Any, n: int) -> FloatArray:
             "fit requires y to be passed, but the target y is None; give numbers (n,)"
             " or NoisedTargets."
         )
-    labels = check_numbers(column_or_1d(y, warn=True) if np.shape(y)[1:] == (1,) else y)
+    labels = np.asarray(y)
+    if labels.shape[1:] == (1,):
+        labels = column_or_1d(labels, warn=True)
+    labels = check_numbers(labels)
     if len(labels) != n:
         raise UserError(f"X has {n} records, and y {len(labels)} labels; each has one.")
     return labels
