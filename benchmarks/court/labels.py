@@ -22,6 +22,7 @@ from curvote.labels import PrivateLabelClassifier, encode
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.auto import Auto, Member
 from curvote.systems.labels.learners.base import Learner
+from curvote.systems.labels.learners.forest import Forest
 from curvote.systems.labels.learners.graph import fit_graph
 from curvote.systems.labels.learners.knn import KNN, RidgeVotes
 from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVotes
@@ -38,6 +39,7 @@ def arms(graph: FrozenEstimator) -> dict[str, Learner]:
     return {
         "linear": LikelihoodVotes(columns="features"),
         "ridge": RidgeVotes(),
+        "forest": Forest(),
         "graph": SpectralVotes(spectral=graph),
         "knn": KNN(),
         "likelihood": LikelihoodVotes(spectral=graph),
