@@ -97,14 +97,25 @@ class Cells(ClassSums):
         return np.concatenate(counted) * self.steps(task)
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
-        """Return the contrasts, less noise where a mean of each grid is known."""
+        """Return the contrasts, less noise where a mean of each grid is known.
+
+        Their means over the whole of the bounds are 0 where records fill these evenly;
+        each is drawn to that as far as it may be noise (James & Stein 1961).
+        """
         contrasts = super().side(task, release)
         if CENTRING not in task.params:
             return contrasts
         cells, noise = self.grids(task).cells, release.sigma / self.unit(task)
         counted = (noise / release.n) ** 2 * cells
         less = contrasts.noise * (1 - 1 / cells)
-        return replace(contrasts, noise=less, rate_noise=counted)
+        sums = self.weights(task, release.values / release.n).sum(axis=0)
+        reference = self.without_constant(task, _uniform_mean(self.grids(task))[None])
+        hidden = less * float((reference**2).sum())
+        hidden += counted * float(self.reference(task, sums[None])[0]) ** 2
+        level = self.reference(task, contrasts.rows)
+        shift = np.minimum(1, hidden / np.maximum(level**2, hidden)) * level
+        rows = contrasts.rows - np.outer(shift, self.constant(task))
+        return replace(contrasts, rows=rows, noise=less, rate_noise=counted)
 
     def rates(self, task: Task, sums: Array) -> Array:
         """Return the classes' shares, by all cells: each grid counts every record."""
