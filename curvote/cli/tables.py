@@ -67,8 +67,9 @@ def print_scores(
         scores = [score for score in every if not score.metric.group_kind]
         if errors_tell_nothing(rows):
             print("No privacy errs as often as the majority, so errors tell nothing.")
-            names = {n for s in scores for n, m in s.further.items() if m.stands_in}
-            ahead = [s.score_of(n) for n in sorted(names, reverse=True) for s in scores]
+            further = (pair for s in scores for pair in s.further.items())
+            names = dict.fromkeys(name for name, metric in further if metric.stands_in)
+            ahead = [s.score_of(name) for name in names for s in scores]
             scores = [score for score in ahead if score is not None] + scores
     else:
         matches = (score.score_of(name) for score in every)

@@ -33,6 +33,16 @@ RECALL: Final = Metric(
     figure=False,
     group_kind="class",
 )
+AUC: Final = Metric(
+    "auc",
+    "AUC",
+    better="higher",
+    beside="misclassification",
+    spread=True,
+    stands_in=True,
+    sentence="ranks one of the second class above one of the first in {value} of pairs",
+    words="How often one of the second class is ranked above one of the first",
+)
 BALANCED_ERROR: Final = Metric(
     "balanced_error",
     "balanced error",
@@ -42,16 +52,7 @@ BALANCED_ERROR: Final = Metric(
     sentence="errs on {value} of new {record}s if each class counts alike",
     words="Mean over the classes of the share that each method gets wrong",
 )
-AUC: Final = Metric(
-    "auc",
-    "AUC",
-    better="higher",
-    beside="misclassification",
-    spread=True,
-    stands_in=True,
-    words="How often one of the second class is ranked above one of the first",
-)
-ERRORS: Final = (MISCLASSIFICATION, BALANCED_ERROR, AUC, NONE_PASSED, RECALL)
+ERRORS: Final = (MISCLASSIFICATION, AUC, BALANCED_ERROR, NONE_PASSED, RECALL)
 
 
 def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
