@@ -18,6 +18,7 @@ from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import normalise_address
 from curvote.pipeline.config.yaml_document import parse_value
+from curvote.systems.labels.settings import EMBEDDING
 
 
 def ordering_server() -> str | None:
@@ -37,7 +38,7 @@ def foreign_server(project: Project) -> str | None:
 
 
 def refuse_foreign_overrides(project: Project, overrides: Iterable[str]) -> None:
-    """Refuse another data set, and code by its place, that a foreign server asks for.
+    """Refuse another data set or file, and code by its place, for a foreign server.
 
     To be called before anything is imported. UserError: names what it asked for.
     """
@@ -45,7 +46,8 @@ def refuse_foreign_overrides(project: Project, overrides: Iterable[str]) -> None
     for override in overrides if url else ():
         path, _, text = override.partition("=")
         named = [path, *_names(parse_value(text))]
-        if any("source" in name.split(".") or is_place(name) for name in named):
+        files = any(name.startswith(EMBEDDING) for name in named)
+        if files or any("source" in x.split(".") or is_place(x) for x in named):
             raise UserError(
                 f"overrides: {override!r} names a data set or code, and {url} is not a"
                 " Prefect server of this project: nothing was read. Write a pipeline"

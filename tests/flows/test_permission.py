@@ -43,6 +43,8 @@ def answer(project: Project, name: str = "real") -> str:
     [
         "source.path=/records/ward.csv",
         "source={name: table, path: ward.csv}",
+        "public.features=embedding:ward.npy",
+        "public={features: 'embedding:ward.npy'}",
         "learners=[{name: 'os.path:join'}]",
         "learners=[centroid, 'os.path:join']",
         "protocols=[{name: mrma, source.size: 3}]",

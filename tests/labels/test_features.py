@@ -241,6 +241,17 @@ def test_a_file_of_vectors_is_checked(tmp_path: Path, table: Any, words: str) ->
         study(tmp_path, features=f"embedding:{name}")
 
 
+def test_a_file_of_vectors_lies_in_the_project(tmp_path: Path) -> None:
+    """One elsewhere is refused as one that is not there, by whatever path."""
+    np.save(tmp_path / "v.npy", np.ones((480, 2)))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "link.npy").symlink_to(tmp_path / "v.npy")
+    for name in ("../v.npy", str(tmp_path / "v.npy"), "link.npy"):
+        with pytest.raises(UserError, match="no file"):
+            study(inner, features=f"embedding:{name}")
+
+
 @pytest.mark.parametrize(
     ("source", "public", "words"),
     [

@@ -83,7 +83,9 @@ def test_two_classes_are_ranked_beside_who_says_one() -> None:
     places, names = (decision > 0).astype(int), ["no", "yes"]
 
     def scores_of(truth: np.ndarray) -> dict[tuple[str, str], float]:
-        table = study.add_class_scores(rows, "own", truth, places, names, decision)
+        table = study.add_class_scores(
+            rows, "own", truth, places, names, decision=decision
+        )
         (told,) = table.values()
         pairs = zip(told["method"], told["metric"], strict=True)
         return dict(zip(pairs, told["value"], strict=True))

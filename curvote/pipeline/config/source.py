@@ -170,7 +170,8 @@ def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInpu
         stages = find_system(pipeline.protocol).all_stages
         for name in {name for stage in stages for name in stage.files(pipeline)}:
             place = project.root / name
-            if not place.is_file():
+            inside = place.resolve().is_relative_to(project.root.resolve())
+            if not (inside and place.is_file()):
                 raise UserError(f"no file {name} in the project's folder.")
             digest, origin = raw.digest(place), "a public file of the user's"
             files[name] = RawInput(name, digest, str(place), origin, digest)

@@ -240,7 +240,9 @@ def score_places(
     }
     rows = score_rows({**(errors or {}), **own_errors})
     main = [*predictions][-1]
-    return add_class_scores(rows, main, truth, predictions[main], classes, decision)
+    return add_class_scores(
+        rows, main, truth, predictions[main], classes, decision=decision
+    )
 
 
 def confusion_matrix(truth: Places, predictions: Places, k: int) -> Places:
@@ -287,12 +289,13 @@ def add_scores(rows: Rows, more: Iterable[ScoreRow]) -> Rows:
     return rows | {SCORES.name: scores}
 
 
-def add_class_scores(  # noqa: PLR0917 - as `score_places`
+def add_class_scores(
     rows: Rows,
     method: str,
     truth: Places,
     predictions: Places,
     classes: Sequence[str],
+    *,
     decision: Array | None = None,
 ) -> Rows:
     """Return the tables of a report stage with scores that look at classes added.

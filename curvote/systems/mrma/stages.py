@@ -277,7 +277,9 @@ def score(context: StageContext) -> Rows:
     weights = models.signed_weights(ensemble)
     decisions = models.combined_decisions(code, test[0], lines, weights)
     places, ranking = predict_indices(decisions), models.ranking_of(decisions)
-    return study.add_class_scores(rows, "mrma", test[1], places, classes, ranking)
+    return study.add_class_scores(
+        rows, "mrma", test[1], places, classes, decision=ranking
+    )
 
 
 score_classes = score
@@ -530,7 +532,9 @@ def score_votes(context: StageContext) -> Rows:
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     places, ranking = predictions["votes"], models.ranking_of(decisions["votes"])
-    return study.add_class_scores(rows, "votes", truth, places, classes, ranking)
+    return study.add_class_scores(
+        rows, "votes", truth, places, classes, decision=ranking
+    )
 
 
 WIDTH = 0.1
