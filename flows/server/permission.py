@@ -12,13 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from curvote.base.errors import UserError
-from curvote.base.registry import is_place
 from curvote.flows.server.private import api_url, is_own_server
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import normalise_address
 from curvote.pipeline.config.yaml_document import parse_value
-from curvote.systems.labels.settings import EMBEDDING
 
 
 def ordering_server() -> str | None:
@@ -46,8 +44,8 @@ def refuse_foreign_overrides(project: Project, overrides: Iterable[str]) -> None
     for override in overrides if url else ():
         path, _, text = override.partition("=")
         named = [path, *_names(parse_value(text))]
-        files = any(name.startswith(EMBEDDING) for name in named)
-        if files or any("source" in x.split(".") or is_place(x) for x in named):
+        # A colon is in the place of a class, and in a kind of file before its name.
+        if any("source" in name.split(".") or ":" in name for name in named):
             raise UserError(
                 f"overrides: {override!r} names a data set or code, and {url} is not a"
                 " Prefect server of this project: nothing was read. Write a pipeline"
