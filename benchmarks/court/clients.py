@@ -11,10 +11,12 @@ one that noised labels elect.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +31,10 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 Rng = np.random.Generator
 KEY = 33
-LAWS, RUNS, TEST = 50, 24, 8_000
+LAWS, RUNS, TEST = 50, 48, 8_000
 QUICK_LAWS, QUICK_RUNS = 12, 6
 # Fewer repetitions where reports are many and long: their means vary less.
-FEWEST, NUMBERS = 4, 5_000_000
+FEWEST, NUMBERS = 6, 10_000_000
 MANY = 8_000  # records that fix a score's scale and the classes' shares
 
 
@@ -179,39 +181,47 @@ class Law:
 def cells(half: str, quick: bool = False) -> Iterator[Cell]:
     """Yield a cell for each law of a half and each of its budgets."""
     count, most = (QUICK_LAWS, QUICK_RUNS) if quick else (LAWS, RUNS)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for law_cells in pool.map(partial(measure, most=most), seeds(half, count)):
+            yield from law_cells
+
+
+def measure(seed: int, most: int) -> list[Cell]:
+    """Return the cells of a seed's law, of so many repetitions at most."""
     warnings.simplefilter("ignore")  # heavy tails lie outside of any constants
-    for law in map(Law, seeds(half, count)):
-        (k, d, n), shares = law.sizes, law.shares
-        numbers = n * ((k - 1) * (d + 1) + d * d / 2)
-        runs = int(np.clip(NUMBERS / numbers, FEWEST, most))
-        law.epsilons, law.stated, law.draw  # noqa: B018  # each draws in its turn
-        test, truth = law.draw(np.random.default_rng([KEY, law.seed, RUNS]), TEST)
-        balance = shares if law.stated else None
-        sample = [law.clients(run) for run in range(runs)]
-        clean = LinearDiscriminantAnalysis().fit(*sample[0]).predict(test)
-        arms = ["mean", "joint", "two", "votes", *["one_of"] * (k > 2)]
-        for epsilon in map(float, law.epsilons):
-            errors: dict[str, list[float]] = {}
-            for run, clients in enumerate(sample):
-                for arm in [*arms, "constant"]:
-                    if arm == "constant" and law.stated:
-                        places = np.full(TEST, shares.argmax())
-                    else:
-                        model = DirectClassifier(
-                            arm="majority" if arm == "constant" else arm,
-                            epsilon=epsilon,
-                            rescale="standard",
-                            balance=balance,
-                            random_state=RUNS * law.seed + run,
-                        )
-                        places = model.fit(*clients).predict(test)
-                    error = 100 * float(np.mean(places != truth))
-                    errors.setdefault(arm, []).append(error)
-            taken = choose_protocol(n, d, epsilon, n_classes=k, balance=balance).method
-            taken = "constant" if taken == "majority" else taken
-            means = {arm: float(np.mean(values)) for arm, values in errors.items()}
-            best = min(means, key=lambda arm: means[arm])
-            apart = np.subtract(errors[taken], errors[best])
-            means["clean"] = 100 * float(np.mean(clean != truth))
-            spread = float(apart.std() / np.sqrt(runs))
-            yield Cell(str(law), law.seed, epsilon, means[taken], taken, means, spread)
+    law, made = Law(seed), []
+    (k, d, n), shares = law.sizes, law.shares
+    numbers = n * ((k - 1) * (d + 1) + d * d / 2)
+    runs = int(np.clip(NUMBERS / numbers, min(FEWEST, most), most))
+    law.epsilons, law.stated, law.draw  # noqa: B018  # each draws in its turn
+    test, truth = law.draw(np.random.default_rng([KEY, law.seed, RUNS]), TEST)
+    balance = shares if law.stated else None
+    sample = [law.clients(run) for run in range(runs)]
+    clean = LinearDiscriminantAnalysis().fit(*sample[0]).predict(test)
+    arms = ["mean", "joint", "two", "votes", *["one_of"] * (k > 2)]
+    for epsilon in map(float, law.epsilons):
+        errors: dict[str, list[float]] = {}
+        for run, clients in enumerate(sample):
+            for arm in [*arms, "constant"]:
+                if arm == "constant" and law.stated:
+                    places = np.full(TEST, shares.argmax())
+                else:
+                    model = DirectClassifier(
+                        arm="majority" if arm == "constant" else arm,
+                        epsilon=epsilon,
+                        rescale="standard",
+                        balance=balance,
+                        random_state=RUNS * law.seed + run,
+                    )
+                    places = model.fit(*clients).predict(test)
+                error = 100 * float(np.mean(places != truth))
+                errors.setdefault(arm, []).append(error)
+        taken = choose_protocol(n, d, epsilon, n_classes=k, balance=balance).method
+        taken = "constant" if taken == "majority" else taken
+        means = {arm: float(np.mean(values)) for arm, values in errors.items()}
+        best = min(means, key=lambda arm: means[arm])
+        apart = np.subtract(errors[taken], errors[best])
+        means["clean"] = 100 * float(np.mean(clean != truth))
+        spread = float(apart.std() / np.sqrt(runs))
+        made.append(Cell(str(law), seed, epsilon, means[taken], taken, means, spread))
+    return made

@@ -30,8 +30,9 @@ from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVo
 Array = NDArray[np.float64]
 
 CELLS, QUICK, TESTED = 120, 16, 2_000
-# Repetitions of a law: as many as have so many numbers n K together, but two to six.
-NUMBERS, MOST = 24_000, 6
+# A law is repeated as often as has so many numbers n K together, but two to six times,
+# and then until the standard error of the regret is small, or so many are enough.
+NUMBERS, MOST, ENOUGH, SPREAD = 24_000, 6, 24, 0.7
 
 
 def arms(graph: FrozenEstimator) -> dict[str, Learner]:
@@ -164,7 +165,11 @@ def measure(seed: int) -> Cell:
     Without privacy stands what `auto` makes of the labels themselves, once.
     """
     law, rows, taken, clean = draw_law(seed), [], Counter[str](), 0.0
-    for repetition in range(int(np.clip(NUMBERS // (law.n * law.k), 2, MOST))):
+    errors: dict[str, float] = {}
+    spread, fewest = 0.0, int(np.clip(NUMBERS // (law.n * law.k), 2, MOST))
+    for repetition in range(ENOUGH):
+        if repetition >= fewest and spread < SPREAD:
+            break
         rng = np.random.default_rng([seed, repetition])
         x, y, codes = draw_repetition(law, rng)
         new = law.records(TESTED, rng)
@@ -179,13 +184,14 @@ def measure(seed: int) -> Cell:
         members: list[Member] = learner.chosen_["members"]
         taken[max(members, key=lambda one: one.weight).name] += 1
         rows.append([auto, *errors.values()])
-        if not repetition:
+        table = np.array(rows)
+        auto, *means = table.mean(axis=0).tolist()
+        behind = table[:, 0] - table[:, 1 + int(np.argmin(means))]
+        if repetition:
+            spread = float(behind.std(ddof=1) / np.sqrt(len(rows)))
+        else:
             plain = Codes.plain(y, np.arange(law.k))
             clean = error(Auto(graph), x, plain, new, eta)[0]
-    table = np.array(rows)
-    auto, *means = table.mean(axis=0).tolist()
-    behind = table[:, 0] - table[:, 1 + int(np.argmin(means))]
-    spread = float(behind.std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else 0.0
     named = dict(zip(errors, means, strict=True)) | {"clean": clean}
     largest_member = taken.most_common(1)[0][0]
     return Cell(str(law), seed, law.epsilon, auto, largest_member, named, spread)
