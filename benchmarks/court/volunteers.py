@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Rule = Callable[[Array], NDArray[np.bool_]]
 COUNTS = {False: 100, True: 12}  # laws, in full and quick
-BINS, REPEATS, TEST = 3, 3, 4000
+BINS, REPEATS, TEST = 3, 12, 4000
 # Records and the degree of each.
 FAMILIES = {"normal": 0.0, "student": 4.0, "exponential": 0.0, "binary": 0.3}
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.curves import direction
-from curvote.mechanisms.privunit import one_of_variance, privunit_variance
+from curvote.mechanisms.privunit import OneOf, one_of_variance, privunit_variance
 
 Array = NDArray[np.float64]
 
@@ -53,11 +53,15 @@ class SecondMoment:
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """Noised label moment (K - 1, p), its variance, and the second moment."""
+    """Noised label moment (K - 1, p), its variance, and the second moment.
+
+    ``by_class`` (K,) is the variance of a class's own moment, over the mean of all.
+    """
 
     label: Array
     noise: float
     second: SecondMoment
+    by_class: Array = field(default_factory=lambda: np.ones(1))
 
     @property
     def slopes(self) -> tuple[Array, float]:
@@ -179,15 +183,16 @@ def discriminant_classifier(
         shares /= shares.sum()
     else:
         shares = np.asarray(balance) / np.sum(balance)
-        squared = (SHARE_MISFIT / n_classes) ** 2
+        squared, own = (SHARE_MISFIT / n_classes) ** 2, noise * moments.by_class
         public = shares - 1 / n_classes
-        raw[:, 0] = public + (raw[:, 0] - public) * squared / (squared + noise)
+        raw[:, 0] = public + (raw[:, 0] - public) * squared / (squared + own)
         shares = np.maximum(1 / n_classes + raw[:, 0], SMALLEST_CLASS_SHARE * shares)
         shares /= shares.sum()
     offsets = raw[:, 1:] - raw[:, :1] * second.centre
     variance = noise * (1 + float(second.centre @ second.centre) / len(second.centre))
     values, vectors = np.linalg.eigh(second.around / second.corner)
-    whitener, hidden = vectors / np.sqrt(values), variance / values
+    whitener = vectors / np.sqrt(values)
+    hidden = variance * moments.by_class[:, None] / values
     observed = offsets @ whitener
     if balance is None:
         # The posterior means of a normal prior, whose variance is estimated.
@@ -196,7 +201,7 @@ def discriminant_classifier(
         means = observed * (signal / (signal + hidden)) / shares[:, None]
     else:
         # Of each prior variance t: pi m is normal of variance pi^2 t.
-        variances = PRIOR_ENERGIES * (n_classes - 1) / len(hidden)
+        variances = PRIOR_ENERGIES * (n_classes - 1) / len(values)
         spread = shares[:, None] * variances[:, None, None]
         total = spread * shares[:, None] + hidden
         fit = -part * (np.log(total) + observed**2 / total).sum(axis=(1, 2)) / 2
@@ -395,21 +400,34 @@ def one_of_classifier(
     balance: Sequence[float] | None = None,
 ) -> Line:
     """Return coef and intercept of the classifier from the blocks' means."""
-    moments = estimate_block_moments(means, directions, epsilon)
+    moments = estimate_block_moments(means, directions, epsilon, balance)
     return classifier_from_moments(moments, directions.intercept, balance)
 
 
 def estimate_block_moments(
-    means: BlockMeans, directions: direction.Directions, epsilon: float
+    means: BlockMeans,
+    directions: direction.Directions,
+    epsilon: float,
+    balance: Sequence[float] | None = None,
 ) -> NoisyMoments:
-    """Return the noised moments that the blocks' means estimate."""
+    """Return the noised moments that the blocks' means estimate.
+
+    A class has the more noise the more often it is named, which ``balance`` says.
+    """
     n_classes, v = len(means.mean), means.noise(epsilon)
     label = direction.simplex_codes(n_classes).T @ means.mean[:, : directions.p]
     label = label / np.sqrt(directions.share)
     label_noise = v / directions.share * n_classes / (n_classes - 1)
     moments = directions.moments(means.mean.sum(axis=0))
     second = estimate_second_moment(moments, n_classes * v, directions)
-    return NoisyMoments(label, label_noise, second)
+    by_class = np.ones(1)
+    if balance is not None:
+        size = n_classes * means.mean.shape[1]
+        reports = OneOf(epsilon=epsilon, d=size, n_classes=n_classes)
+        named = n_classes * reports.naming_chances(balance)
+        # The mean of all is taken off: 1 - 2/K of its own noise, and 1/K of the mean.
+        by_class = ((n_classes - 2) * named + 1) / (n_classes - 1)
+    return NoisyMoments(label, label_noise, second, by_class)
 
 
 # How much the energy of noise counts beside that of a clipped gradient of length C: as

@@ -429,10 +429,8 @@ class OneOf(PrivUnit):
         self, classes: Labels, u: FloatArray, entropy: Entropy
     ) -> tuple[Labels, FloatArray]:
         """Return draws of ``draw_reports``'s law in floating point."""
-        n, share = len(u), self.cap.share
-        inside = bernoulli_events(self.p, n, entropy)
-        keep_chance = (1 - share) / (self.n_classes - share)
-        keeps_class = inside | bernoulli_events(keep_chance, n, entropy)
+        n, inside = len(u), bernoulli_events(self.p, len(u), entropy)
+        keeps_class = inside | bernoulli_events(self._keep_chance, n, entropy)
         other_class = exact.uniform_below(self.n_classes - 1, n, entropy)
         heights = self.cap.draw_heights(inside, uniform_numbers(n, entropy))
         v = directions_at_heights(u, heights, entropy)
@@ -441,6 +439,17 @@ class OneOf(PrivUnit):
         v[away] = super()._unit(numbers)
         named = np.where(keeps_class, classes, other_class + (other_class >= classes))
         return named, v / self.m
+
+    @property
+    def _keep_chance(self) -> float:
+        """The chance that a direction outside of the cap comes with its own class."""
+        return (1 - self.cap.share) / (self.n_classes - self.cap.share)
+
+    def naming_chances(self, shares: ArrayLike) -> FloatArray:
+        """Return how often each class is named, (K,), where they have ``shares``."""
+        own = self.p + (1 - self.p) * self._keep_chance
+        parts = np.asarray(shares) / np.sum(shares)
+        return np.asarray(own * parts + (1 - own) * (1 - parts) / (self.n_classes - 1))
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether exactly one block has length 1/m."""

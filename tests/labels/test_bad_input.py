@@ -38,7 +38,7 @@ def test_columns_are_found_by_name(fitted: PrivateLabelClassifier) -> None:
         (frame().drop(columns="dose"), "X lacks column dose; columns are found by"),
         (frame().assign(ward=1), "X has column ward, which the model did not learn"),
         (frame().rename(columns={"age": "years"}), "lacks column age and has column y"),
-        (pd.concat([frame(), frame()[["age"]]], axis=1), "X has a column twice"),
+        (pd.concat([frame(), frame()[["age"]]], axis=1), "unique column names"),
     ],
 )
 def test_other_columns_are_refused(

@@ -222,8 +222,8 @@ def test_vectors_of_a_file_count_by_content(tmp_path: Path) -> None:
     [
         (VECTORS.drop(columns="record"), "no column 'record'"),
         (VECTORS.iloc[3:], "no vector of 3 records: 0, 1, 2"),
-        (VECTORS.assign(u="x"), "no numbers in u"),
-        (VECTORS.assign(u=np.nan), "missing or not finite"),
+        (VECTORS.assign(u="x"), "u: no finite number"),
+        (VECTORS.assign(u=np.nan), "u: no finite number"),
         (VECTORS.assign(record="7"), "stood there before"),
         (np.ones((4, 2)), "4 rows, but 480 records"),
         (np.ones((4, 2, 2)), "no table of numbers"),

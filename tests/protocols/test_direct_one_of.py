@@ -85,6 +85,22 @@ def test_the_noise_of_the_label_moment_is_what_is_stated(n_classes: int) -> None
     assert spread == pytest.approx(found[0].noise, rel=0.1)
 
 
+def test_a_class_that_is_named_more_often_has_more_noise() -> None:
+    """Of unequal classes whose shares are stated, to a sixth of each one's variance."""
+    asked, shares, found = task(5, 3.0), np.array([0.6, 0.1, 0.1, 0.1, 0.1]), []
+    given = directions_from_params(D, asked.params)
+    labels = np.repeat(np.arange(5), (100 * shares).astype(int))
+    z = np.tile([0.3, -0.2, 0.5], (len(labels), 1))
+    for seed in range(400):
+        sent = drawn(asked, ClientData(z, z, labels), seed)
+        total = BlockMeans.from_shards([(sent["named"], sent["direction"])], 5)
+        found.append(estimate_block_moments(total, given, asked.epsilon, shares))
+    moments = np.array([0.8 * simplex_codes(5) @ one.label for one in found])
+    stated = 0.64 * found[0].noise * found[0].by_class
+    assert stated[0] > 1.5 * stated[1]
+    assert moments.var(axis=0).mean(axis=1) == pytest.approx(stated, rel=1 / 6)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_classes_are_told_apart(n_classes: int) -> None:
     """At most six points worse than by what nobody noised."""

@@ -13,7 +13,6 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import refuse_curves
 
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
 _MOST_NAMES = 8
 
 
@@ -41,17 +40,16 @@ def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
     _refuse_text(X)
     learned = getattr(model, "feature_names_in_", None)
     if learned is not None and isinstance(X, pd.DataFrame):
-        expected, columns = learned.tolist(), list(X.columns)
-        missing = [column for column in expected if column not in columns]
-        extra = [str(column) for column in columns if column not in expected]
-        if missing or extra or len(columns) != len(expected):
+        missing = [column for column in learned if column not in X]
+        extra = [str(column) for column in X if column not in learned]
+        if missing or extra:
             problems = [f"lacks {_list_columns(missing)}"] if missing else []
             if extra:
                 listed = _list_columns(extra)
                 problems.append(f"has {listed}, which the model did not learn")
-            problem = " and ".join(problems or ["has a column twice"])
+            problem = " and ".join(problems)
             raise UserError(f"{name} {problem}; columns are found by name.")
-        X = X[expected]
+        X = X[learned.tolist()]
     return _numbers(model, X, reset=False)
 
 
@@ -79,18 +77,14 @@ def _numbers(model: Any, X: Any, **options: Any) -> FloatArray:
 def _refuse_text(X: Any) -> None:
     if not isinstance(X, pd.DataFrame):
         return
-    texts = [str(name) for name, column in X.items() if not _is_numeric(column)]
+    kinds = X.convert_dtypes().dtypes.items()
+    is_number = pd.api.types.is_numeric_dtype
+    texts = [str(name) for name, kind in kinds if not is_number(kind)]
     if texts:
         raise UserError(
             f"X holds text or categories in {_list_columns(texts)}; give a column of 0"
             " and 1 for each public category instead."
         )
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    if column.dtype == object:
-        return pd.api.types.infer_dtype(column, skipna=True) in _NUMBERS
-    return bool(pd.api.types.is_numeric_dtype(column.dtype))
 
 
 def _list_columns(names: list[str]) -> str:

@@ -261,14 +261,11 @@ def read_vectors(path: Path) -> tuple[list[str], pd.DataFrame]:
         again = table_file.repeated_texts(records)
         problems.note_rows(table, again, "record: a record that stood there before")
         table = table.drop(columns=RECORD)
-    texts = [str(name) for name in table if table[name].dtype.kind not in "fiu"]
-    if texts or not table.size:
-        problems.note(f"no numbers in {', '.join(texts[:MAX_LISTED]) or 'any column'}")
-    else:
-        wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
-        problems.note_rows(table, wrong, "a number that is missing or not finite")
+    if not table.size:
+        problems.note("no numbers in any column")
+    numbers = table_file.read_numbers(table, [*table], problems)
     problems.check()
-    return records, table.astype(np.float64)
+    return records, pd.DataFrame(numbers, columns=table.columns)
 
 
 def vectors_of(path: Path, names: Sequence[str]) -> FloatArray:
