@@ -183,9 +183,9 @@ def discriminant_classifier(
         shares /= shares.sum()
     else:
         shares = np.asarray(balance) / np.sum(balance)
-        squared, own = (SHARE_MISFIT / n_classes) ** 2, noise * moments.by_class
+        squared, class_noise = (SHARE_MISFIT / n_classes) ** 2, noise * moments.by_class
         public = shares - 1 / n_classes
-        raw[:, 0] = public + (raw[:, 0] - public) * squared / (squared + own)
+        raw[:, 0] = public + (raw[:, 0] - public) * squared / (squared + class_noise)
         shares = np.maximum(1 / n_classes + raw[:, 0], SMALLEST_CLASS_SHARE * shares)
         shares /= shares.sum()
     offsets = raw[:, 1:] - raw[:, :1] * second.centre

@@ -447,9 +447,10 @@ class OneOf(PrivUnit):
 
     def naming_chances(self, shares: ArrayLike) -> FloatArray:
         """Return how often each class is named, (K,), where they have ``shares``."""
-        own = self.p + (1 - self.p) * self._keep_chance
+        right = self.p + (1 - self.p) * self._keep_chance
         parts = np.asarray(shares) / np.sum(shares)
-        return np.asarray(own * parts + (1 - own) * (1 - parts) / (self.n_classes - 1))
+        wrong = (1 - right) * (1 - parts) / (self.n_classes - 1)
+        return np.asarray(right * parts + wrong)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether exactly one block has length 1/m."""
