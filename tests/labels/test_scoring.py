@@ -9,7 +9,11 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
 from curvote.base.errors import UserError
 from curvote.labels import Codes, Score, encode, private_score
-from curvote.systems.labels.method.scoring import decode_unbiased, label_noise
+from curvote.systems.labels.method.scoring import (
+    decode_unbiased,
+    label_noise,
+    set_noise,
+)
 
 LINEAR = ("accuracy", "brier", "log_loss")
 Records = tuple[np.ndarray, np.ndarray]
@@ -149,6 +153,33 @@ def test_noise_of_a_label_is_that_of_its_estimates(encoder: str, k: int) -> None
     told = label_noise(codes, float((made**2).sum(axis=1).mean()))
     # 40,000 draws of a variance.
     assert told == pytest.approx((made[hits].var(), made[~hits].var()), rel=0.05)
+
+
+@pytest.mark.parametrize("encoder", ["vector", "oue", "rr", "subset", "hadamard"])
+@pytest.mark.parametrize("size", [1, 2, 5, 6])
+def test_noise_of_several_classes_is_that_of_their_sum(encoder: str, size: int) -> None:
+    """As when a label counts with any of its private words: six classes, and all."""
+    y = np.arange(40_000) % 6
+    codes = encode(y, epsilon=1.0, encoder=encoder, random_state=0)
+    made, inside = decode_unbiased(codes), y < size
+    told = set_noise(codes, float((made**2).sum(axis=1).mean()), size)
+    total = made[:, :size].sum(axis=1)
+    seen = total[inside].var(), total[~inside].var() if size < 6 else 0
+    assert told == pytest.approx(seen, rel=0.06, abs=0.01)
+
+
+def test_the_interval_of_several_classes_covers_as_that_of_one() -> None:
+    """30 records, right in .95: most runs find every code right, and no width."""
+    rng, held = np.random.default_rng(0), 0
+    proba = np.full((30, 6), 1 / 6)
+    for _ in range(400):
+        right, words = rng.random(30) < 0.95, rng.integers(3, size=30)
+        y = words + 3 * (~right)
+        table = np.repeat([[1.0, 0.0]], 30, axis=0).repeat(3, axis=1)
+        codes = encode(y, np.arange(6), epsilon=6.0, random_state=rng)
+        score = private_score(proba, None, codes, lambda X, p, t=table: t)
+        held += score.low <= 0.95 <= score.high
+    assert held / 400 > 0.92
 
 
 @pytest.mark.parametrize("encoder", ["vector", "oue", "rr", "subset", "hadamard"])

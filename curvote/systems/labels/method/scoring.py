@@ -135,6 +135,21 @@ def label_noise(codes: Codes, square: float) -> tuple[float, float]:
     return max(at_label, 0.0), max(beside, 0.0)
 
 
+def set_noise(codes: Codes, square: float, size: int) -> tuple[float, float]:
+    """Return the variance of the sum of ``size`` classes' estimated one-hot labels.
+
+    With the label among them, and without; the rest is as of `label_noise`. All K sum
+    to 1, so what each varies together with the others follows from what it varies.
+    """
+    (at_label, beside), k = label_noise(codes, square), codes.n_classes
+    with_label = -at_label / (k - 1)
+    together = (with_label + beside) / -(k - 2) if k > 2 else 0.0
+    at_one = at_label + 2 * (size - 1) * with_label
+    at_one += (size - 1) * (beside + (size - 2) * together)
+    at_zero = size * (beside + (size - 1) * together) * (size < k)  # nobody is outside
+    return max(at_one, 0.0), max(at_zero, 0.0)
+
+
 def share_interval(
     score: encoding.Score, n: float, at_one: float, at_zero: float
 ) -> encoding.Score:
@@ -221,18 +236,26 @@ def private_score(
 def score_predictions(
     predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
 ) -> encoding.Score:
-    """Return the score of predictions for records ``X`` of these codes."""
-    score = encoding.mean_score(score_contributions(predictions, X, codes, scoring))
-    if scoring == ACCURACY:
-        squares = ((decode_unbiased(it) ** 2).sum() for _, it in codes.blocks())
-        at = label_noise(codes, float(sum(squares)) / len(codes))
-        return share_interval(score, len(codes), *at)
+    """Return the score of predictions for records ``X`` of these codes.
+
+    One that is 1 for equally many classes of each record, else 0, is a share, and has
+    the exact interval of one.
+    """
     if scoring == BALANCED:
-        size = len(codes) * Recalls.from_codes(predictions, codes).efficiency
+        refuse_biased_codes(codes)
+        score = encoding.mean_score(balanced_contributions(predictions, codes))
+        n = len(codes) * Recalls.from_codes(predictions, codes).efficiency
         # Noise is what the error has beyond that of so many records without noise.
-        noise = max(score.se**2 * size - score.value * (1 - score.value), 0.0)
-        return share_interval(score, size, noise, noise)
-    return score
+        noise = max(score.se**2 * n - score.value * (1 - score.value), 0.0)
+        return share_interval(score, n, noise, noise)
+    by_class = class_scores(predictions, X, codes, scoring)
+    score = encoding.mean_score(_weigh_by_codes(by_class, codes))
+    size = int(by_class[0].sum())
+    if not (np.isin(by_class, (0, 1)).all() and (by_class.sum(axis=1) == size).all()):
+        return score
+    squares = ((decode_unbiased(it) ** 2).sum() for _, it in codes.blocks())
+    at = set_noise(codes, float(sum(squares)) / len(codes), size)
+    return share_interval(score, len(codes), *at)
 
 
 def score_contributions(
@@ -240,18 +263,26 @@ def score_contributions(
 ) -> FloatArray:
     """Return each record's contribution to the score, (n,): their mean is it."""
     refuse_biased_codes(codes)
-    if callable(scoring):
-        by_class = validate.finite(scoring=scoring(X, predictions.proba))
-        if by_class.shape != predictions.proba.shape:
-            raise UserError(
-                f"scoring returned shape {by_class.shape}; it returns what each class"
-                f" would score: {predictions.proba.shape}."
-            )
-        return _weigh_by_codes(by_class, codes)
-    validate.one_of(SCORINGS, scoring=scoring)
     if scoring == BALANCED:
         return balanced_contributions(predictions, codes)
-    return _weigh_by_codes(LINEAR[scoring](predictions), codes)
+    return _weigh_by_codes(class_scores(predictions, X, codes, scoring), codes)
+
+
+def class_scores(
+    predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
+) -> FloatArray:
+    """Return what each class would score as the label of each record, (n, K)."""
+    refuse_biased_codes(codes)
+    if not callable(scoring):
+        validate.one_of(SCORINGS, scoring=scoring)
+        return np.broadcast_to(LINEAR[scoring](predictions), predictions.proba.shape)
+    by_class = validate.finite(scoring=scoring(X, predictions.proba))
+    if by_class.shape != predictions.proba.shape:
+        raise UserError(
+            f"scoring returned shape {by_class.shape}; it returns what each class"
+            f" would score: {predictions.proba.shape}."
+        )
+    return by_class
 
 
 def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
