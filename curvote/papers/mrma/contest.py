@@ -129,8 +129,8 @@ def contest_cells(rows: Sequence[Row]) -> list[ContestCell]:
             for name in UNCHOSEN_PROTOCOLS
             for row in _final_rows(select(setting_rows, protocol=name))
         ]
-        autos = (row for row in select(setting_rows, protocol=AUTO) if row["epsilon"])
-        for auto in sorted(autos, key=lambda row: float(row["epsilon"])):
+        autos = [row for row in select(setting_rows, protocol=AUTO) if row["epsilon"]]
+        for auto in sorted(_final_rows(autos), key=lambda row: float(row["epsilon"])):
             level_rows = select(setting_rows, epsilon=auto["epsilon"])
             majority = select(level_rows, protocol=MAJORITY)
             rivals = (*best_rows(select(level_rows, protocol=PUBLISHED)), *majority)

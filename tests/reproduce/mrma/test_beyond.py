@@ -69,6 +69,16 @@ def test_every_pipeline_is_a_setting() -> None:
     assert majority == own | {("auto", 0.1)}
 
 
+def test_what_auto_took_is_judged_by_what_it_ends_in() -> None:
+    """Votes also say what the best single direction does: no rule of `auto`."""
+    cell = only(
+        score("auto", "best_single", 45.0),
+        score("auto", "votes", 30.0),
+        score("majority", "majority", 35.0),
+    )
+    assert (cell.auto["method"], cell.verdict) == ("votes", "best")
+
+
 def test_rows_are_sorted_and_beside_nothing_printed() -> None:
     """By setting, protocol, learner, method and epsilon, each as it first came."""
     mine = [one for one in MADE_UP if one["setting"] == "phonemes"]
