@@ -82,6 +82,7 @@ class Auto(Learner):
         X, codes, rng, _ = data
         graph, members = self.spectral, self.members
         mixed: FloatArray | None = None
+        grown: dict[str, Learner] = {}
         if graph is None:
             graph = fit_graph(data.every, codes.n_classes)
         if members is None and len(X) * codes.n_classes > smoothing.MAX_SWEPT_NUMBERS:
@@ -89,7 +90,7 @@ class Auto(Learner):
             self.tried_ = alone.tried_
             members = [Member("spectral", alone.chosen_)]
         elif members is None:
-            chosen = list(_judge_families(data, graph))
+            chosen = list(_judge_families(data, graph, grown))
             trials = [choice.trial for choice in chosen]
             self.tried_ = [trial.to_row() for trial in trials]
             evidence = np.exp([trial.scores for trial in trials]).T
@@ -105,10 +106,12 @@ class Auto(Learner):
         self.chosen_ = {"members": members}
         self.learners_ = []
         for member in members:
-            learner = _FAMILIES[member.name](**member.params)
-            if takes_graph(learner):
-                learner.set_params(spectral=graph)
-            self.learners_.append(learner.fit(X, codes, rng))
+            if (learner := grown.get(member.name)) is None:
+                learner = _FAMILIES[member.name](**member.params)
+                if takes_graph(learner):
+                    learner.set_params(spectral=graph)
+                learner.fit(X, codes, rng)
+            self.learners_.append(learner)
         if mixed is None:
             self._set_left_out(self._mixed_left_out)
         else:
@@ -138,9 +141,12 @@ def _mix(members: Sequence[Member], votes: Sequence[FloatArray]) -> FloatArray:
 
 
 def _judge_families(
-    data: TrainingSet, graph: Spectral
+    data: TrainingSet, graph: Spectral, grown: dict[str, Learner]
 ) -> Iterator[smoothing.FoldTrial]:
-    """Yield the choice of each family, all judged in the same folds."""
+    """Yield the choice of each family, all judged in the same folds.
+
+    A forest, which judging grows as learning would, is left in ``grown``.
+    """
     X, codes, rng, _ = data
     targets = smoothing.CodeTargets.from_codes(codes)
     folds = smoothing.fold_masks(len(X), rng)
@@ -165,6 +171,8 @@ def _judge_families(
         forest = Forest().fit(X, codes, rng)
         votes = np.asarray(forest.without_own().votes)
         trial = smoothing.make_trial("forest", forest.chosen_, votes, targets.likely)
+        grown["forest"] = forest.set_params(**forest.chosen_)
+        forest.tried_ = []  # as of one whose leaf was stated
         yield smoothing.FoldTrial(trial, votes)
     basis = Basis.from_graph(graph, X)
     products = basis.columns.T @ spectral.anchor_sums(basis, codes)
