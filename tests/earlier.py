@@ -1,6 +1,7 @@
 """A project as the version before left it: its records, manifests and tables."""
 
 import json
+import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,13 @@ from curvote.pipeline.store.records import RunRecord
 
 CELL = ("protocol", "epsilon", "learner", "setting", "arrival")
 SERVERS = 3
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive into a folder; Python before 3.11.4 knows no filter."""
+    options: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, **options)
 
 
 def aged(project: Project) -> Project:

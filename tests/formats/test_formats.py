@@ -3,7 +3,6 @@
 import json
 import re
 import sqlite3
-import tarfile
 from contextlib import closing
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from curvote.pipeline.store.records import FORMAT
 from curvote.wire.envelope import Invitation
 from curvote.wire.signing import open_signed
 from tests import production
+from tests.earlier import unpack
 from tests.formats import make
 
 HERE = Path(__file__).parent
@@ -49,8 +49,7 @@ def archive(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def old(archive: Path, tmp_path: Path) -> Project:
     """Return the project that an archive holds, as every command finds it."""
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
+    unpack(archive, tmp_path)
     for path in (tmp_path / "data").rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
     migrate_raw_artifacts(Project(tmp_path))
@@ -199,8 +198,7 @@ def test_every_format_has_its_archive(tmp_path: Path) -> None:
     found = {kind: {number} for kind, number in today.items()}
     for archive in ARCHIVES:
         root = tmp_path / archive.name
-        with tarfile.open(archive) as tar:
-            tar.extractall(root, filter="data")
+        unpack(archive, root)
         project = Project(root)
         found["ledger"].add(version(project.ledger))
         found["intake"].add(version(project.intake))

@@ -21,6 +21,7 @@ from curvote.base.durable import private_folder
 from curvote.chain.lookup import all_systems
 from curvote.flows.tracking.flavor import log_model
 from curvote.pipeline.run.results import final_model, final_views
+from tests.earlier import unpack
 from tests.pins import pinned
 from tests.pins.test_studies import NUMBERS, STUDIES, finished, records
 from tests.run.test_final_models import into_folders
@@ -94,8 +95,7 @@ def answers(place: Path, name: str) -> str:
 
 def unpacked(root: Path) -> Path:
     """Return the folder of the archive's models."""
-    with tarfile.open(ARCHIVE) as tar:
-        tar.extractall(root, filter="data")
+    unpack(ARCHIVE, root)
     return root / "models"
 
 
