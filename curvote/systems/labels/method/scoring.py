@@ -136,7 +136,7 @@ def label_noise(codes: Codes, square: float) -> tuple[float, float]:
 
 
 def set_noise(codes: Codes, square: float, size: int) -> tuple[float, float]:
-    """Return the variance of the sum of ``size`` classes' estimated one-hot labels.
+    """Return the variance of the sum of ``size`` < K classes' estimated labels.
 
     With the label among them, and without; the rest is as of `label_noise`. All K sum
     to 1, so what each varies together with the others follows from what it varies.
@@ -146,7 +146,7 @@ def set_noise(codes: Codes, square: float, size: int) -> tuple[float, float]:
     together = (with_label + beside) / -(k - 2) if k > 2 else 0.0
     at_one = at_label + 2 * (size - 1) * with_label
     at_one += (size - 1) * (beside + (size - 2) * together)
-    at_zero = size * (beside + (size - 1) * together) * (size < k)  # nobody is outside
+    at_zero = size * (beside + (size - 1) * together)
     return max(at_one, 0.0), max(at_zero, 0.0)
 
 
@@ -238,8 +238,8 @@ def score_predictions(
 ) -> encoding.Score:
     """Return the score of predictions for records ``X`` of these codes.
 
-    One that is 1 for equally many classes of each record, else 0, is a share, and has
-    the exact interval of one.
+    One that is 1 for equally many classes of each record, not all, and else 0, is a
+    share, and has the exact interval of one.
     """
     if scoring == BALANCED:
         refuse_biased_codes(codes)
@@ -250,8 +250,9 @@ def score_predictions(
         return share_interval(score, n, noise, noise)
     by_class = class_scores(predictions, X, codes, scoring)
     score = encoding.mean_score(_weigh_by_codes(by_class, codes))
-    size = int(by_class[0].sum())
-    if not (np.isin(by_class, (0, 1)).all() and (by_class.sum(axis=1) == size).all()):
+    size, alike = int(by_class[0].sum()), np.ptp(by_class.sum(axis=1)) == 0
+    is_share = np.isin(by_class, (0, 1)).all() and alike and 0 < size < codes.n_classes
+    if not is_share:
         return score
     squares = ((decode_unbiased(it) ** 2).sum() for _, it in codes.blocks())
     at = set_noise(codes, float(sum(squares)) / len(codes), size)
