@@ -106,6 +106,7 @@ def balanced_contributions(
     predictions: encoding.Predictions, codes: Codes
 ) -> FloatArray:
     """Return each record's contribution to the mean recall, (n,)."""
+    refuse_biased_codes(codes)
     share, inverse, right, value = Recalls.from_codes(predictions, codes)
     weights, values = inverse / np.count_nonzero(inverse), np.empty(len(codes))
     for rows, part in codes.blocks():
@@ -242,7 +243,6 @@ def score_predictions(
     share, and has the exact interval of one.
     """
     if scoring == BALANCED:
-        refuse_biased_codes(codes)
         score = encoding.mean_score(balanced_contributions(predictions, codes))
         n = len(codes) * Recalls.from_codes(predictions, codes).efficiency
         # Noise is what the error has beyond that of so many records without noise.
@@ -263,7 +263,6 @@ def score_contributions(
     predictions: encoding.Predictions, X: Any, codes: Codes, scoring: Scoring
 ) -> FloatArray:
     """Return each record's contribution to the score, (n,): their mean is it."""
-    refuse_biased_codes(codes)
     if scoring == BALANCED:
         return balanced_contributions(predictions, codes)
     return _weigh_by_codes(class_scores(predictions, X, codes, scoring), codes)
@@ -276,7 +275,7 @@ def class_scores(
     refuse_biased_codes(codes)
     if not callable(scoring):
         validate.one_of(SCORINGS, scoring=scoring)
-        return np.broadcast_to(LINEAR[scoring](predictions), predictions.proba.shape)
+        return LINEAR[scoring](predictions)
     by_class = validate.finite(scoring=scoring(X, predictions.proba))
     if by_class.shape != predictions.proba.shape:
         raise UserError(
