@@ -75,7 +75,9 @@ def tasks() -> dict[str, Task]:
     for protocol in SYSTEMS:
         kinds = messages_of(protocol).items()
         for asks, message in (
-            (k, m) for k, m in kinds if not (m.per_table or m.per_record)
+            (k, m)
+            for k, m in kinds
+            if not (m.per_table or m.per_record or m.about_model)
         ):
             for i, encoding in enumerate(encodings()):
                 stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)

@@ -378,7 +378,7 @@ def message_subject_of(task: Any) -> SentSubject:
     message = message_of(task)
     if message.per_table:
         return table_subject(task)
-    if message.per_record:
+    if message.per_record or message.about_model:
         return label_subject(task)
     params = {"d": task.encoding.d, "mechanism": task.mechanism, **task.params}
     name = examples.message_name(task.protocol, message.name, len(task.classes))

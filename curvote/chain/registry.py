@@ -38,6 +38,7 @@ _PLACES = {
     "labels_regression": "curvote.systems.labels",
     "utility": "curvote.systems.utility",
     "utility_curves": "curvote.systems.utility",
+    "monitor": "curvote.systems.monitor",
 }
 SYSTEMS = Registry("protocol", _PLACES)
 

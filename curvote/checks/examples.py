@@ -144,6 +144,8 @@ def example_task(
     Or of the code of a label, where that is asked, and of one of ``n_words`` with it.
     """
     message = messages_of(protocol)[asks]
+    if (example := message.example_task(n_classes, epsilon)) is not None:
+        return example
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
     classes = Classes(words)
     named: dict[str, Any] = {"protocol": protocol, "asks": asks}

@@ -253,7 +253,7 @@ class SentSubject(Subject):
     @property
     def stands_for(self) -> str:
         """The message, where it is that of the small task in ``examples``."""
-        question, k = (self.task.protocol, self.message.name), len(self.task.classes)
+        question, k = (self.task.protocol, self.message.name), self.task.label_count
         example = examples.example_task(*question, self.task.epsilon, k)
         same = example.digest() == self.task.digest()
         return examples.message_name(*question, k) if same else ""

@@ -183,36 +183,39 @@ class Intake:
         refusal = admission.RefusedEnvelope
         return [o if isinstance(o, refusal) else None for o in outcomes]
 
-    def fold(self, round_id: str, least: int) -> str | None:
+    def fold(self, round_id: str, least: int, *, as_look: bool = False) -> str | None:
         """Fold in waiting messages if there are ``least``; return the digest.
 
         Return the digest that names all that was ever folded in: the SHA-256 of the
         sorted messages, None before the first batch. A closed round keeps its own.
+        Batches are numbered from 1 in a round; ``as_look`` they are in the order of all
+        that were ever folded in, so that those of several rounds have one order.
         """
         validate.at_least(1, least=least)
         with self._base.writing():
             self._base.lock_round(round_id)
             current = self._require_round(round_id)
-            if current.waiting >= least:
-                self._fold_waiting(current)
-            name = admission.messages_digest(self._folded_batches(round_id))
+            if current.waiting >= least and not current.closed:
+                self._fold_waiting(current, as_look=as_look)
+            name = admission.messages_digest([*self._folded_batches(round_id).values()])
         self.tidy()
         return name
 
-    def close(self, round_id: str) -> str:
+    def close(self, round_id: str, least: int = 1) -> str:
         """Close a round for ever; return the digest of all its messages.
 
-        The digest is that of `fold`. Again: the same digest. A round without any
-        message is a UserError.
+        The digest is that of `fold`. Again: the same digest. Fewer than ``least`` that
+        wait are left out. A round without any message is a UserError.
         """
         with self._base.writing():
             self._base.lock_round(round_id)
             current = self._require_round(round_id)
             name = current.accepted_digest
             if not name:
-                if current.waiting:
+                if current.waiting >= max(least, 1):
                     self._fold_waiting(current)
-                name = admission.messages_digest(self._folded_batches(round_id))
+                batches = self._folded_batches(round_id).values()
+                name = admission.messages_digest([*batches])
                 if name is None:
                     words = f"round {round_id} has no message yet; it stays open."
                     raise UserError(words)
@@ -224,10 +227,14 @@ class Intake:
         self.tidy()
         return name
 
-    def _fold_waiting(self, current: admission.Round) -> None:
+    def _fold_waiting(self, current: admission.Round, *, as_look: bool = False) -> None:
+        number = len(current.batches) + 1
+        if as_look:
+            ((last,),) = self._base.rows("SELECT max(batch) FROM messages")
+            number = (last or 0) + 1
         change = """UPDATE messages SET batch = ? WHERE batch IS NULL
             AND round = (SELECT number FROM rounds WHERE id = ?)"""
-        self._base.change_many(change, [(len(current.batches) + 1, current.id)])
+        self._base.change_many(change, [(number, current.id)])
 
     def tidy(self) -> None:
         """Rewrite all rows, so that none shows how or when it came.
@@ -241,34 +248,41 @@ class Intake:
     def folded(self, round_id: str) -> str | None:
         """Return the digest of the messages that were folded in."""
         self._require_round(round_id)
-        return admission.messages_digest(self._folded_batches(round_id))
+        return admission.messages_digest([*self._folded_batches(round_id).values()])
 
     def payloads(self, round_id: str, name: str) -> list[list[admission.Payload]]:
-        """Return the batches of the set with digest ``name``, shuffled.
+        """Return the batches of the set with digest ``name``, in order, shuffled.
 
         What came or was folded in later is left out. A set that the round never had is
         a UserError.
         """
+        return [*self.looks(round_id, name).values()]
+
+    def looks(self, round_id: str, name: str) -> dict[int, list[admission.Payload]]:
+        """Return what `payloads` does, by the batches' numbers."""
         self._require_round(round_id)
         texts = self._folded_batches(round_id)
-        while texts and admission.messages_digest(texts) != name:
-            texts.pop()
+        while texts and admission.messages_digest([*texts.values()]) != name:
+            texts.popitem()
         if not texts:
             raise UserError(
                 f"the intake {self.name}: round {round_id} holds no set {name[:12]},"
                 " which was accepted. Put the intake's latest backup in its place."
             )
         with self._base.errors():
-            batches = [[json.loads(text) for text in batch] for batch in texts]
-        for messages in batches:
+            batches = {
+                number: [json.loads(text) for text in batch]
+                for number, batch in texts.items()
+            }
+        for messages in batches.values():
             secrets.SystemRandom().shuffle(messages)
         return batches
 
-    def _folded_batches(self, round_id: str) -> list[list[str]]:
+    def _folded_batches(self, round_id: str) -> dict[int, list[str]]:
         query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
             AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
         rows = groupby(self._base.rows(query, round_id), itemgetter(0))
-        return [[text for _, text in batch] for _, batch in rows]
+        return {number: [text for _, text in batch] for number, batch in rows}
 
     def _require_round(self, round_id: str) -> admission.Round:
         result = self.round(round_id)

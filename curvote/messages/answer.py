@@ -32,7 +32,13 @@ from curvote.curves import basis
 from curvote.curves.encoding import Encoding, rescale
 from curvote.curves.smoothing import smooth, smooth_missing
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.messages.message import Array, ClientData, message_of, payload_at
+from curvote.messages.message import (
+    Array,
+    ClientData,
+    Outcome,
+    message_of,
+    payload_at,
+)
 from curvote.wire import strict_json
 from curvote.wire.envelope import Invitation
 from curvote.wire.task import (
@@ -67,6 +73,17 @@ def answer_about_record(
     data = ClientData(no_numbers, no_numbers, np.array([place]))
     columns = message_of(task).draw(task, data, entropy)
     return {"record": record} | payload_at(columns, 0)
+
+
+def answer_outcome(
+    task: AnyTask, outcome: Outcome, about: int | None, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the noised payload about what a model said and what is true."""
+    message, nothing = message_of(task), np.empty((1, 0))
+    candidate = None if about is None else np.array([about])
+    word = np.array([message.word(task, outcome)])
+    data = ClientData(nothing, nothing, word, candidate)
+    return payload_at(message.draw(task, data, entropy), 0)
 
 
 def _try_draw(
@@ -125,6 +142,8 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     where it asks for none.
     """
     message = message_of(task)
+    if words := message.describe_answer(task, about):
+        return words
     numbers, fields = message.count_numbers(task), message.payload.model_fields
     parts = [f"{numbers} number{'s' * (numbers > 1)}"] if numbers else []
     if isinstance(about, int):
@@ -132,8 +151,8 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     single_class = message.per_record or "label" in fields
     kind = "a class of" if single_class else "classes"
     parts.append(f"{kind} {format_names(task.classes)}")
-    if words := getattr(task, "words", None):
-        parts.append(f"each a label and {format_names([*words], ' and ')}")
+    if columns := getattr(task, "words", None):
+        parts.append(f"each a label and {format_names([*columns], ' and ')}")
     plugin = MECHANISMS.origin(task.mechanism)
     if plugin:
         parts.append(f"noised by {plugin}, which curvote does not audit")
@@ -192,15 +211,14 @@ def check_invitation(task: AnyTask, invitation: Invitation) -> None:
             f"a {task.asks} belongs to {wanted} public record, but the invitation names"
             f" {named}."
         )
-    about, candidates = invitation.about, task.candidates
-    if candidates is None and about is not None:
+    about, count = invitation.about, task.subject_count
+    called = "candidate" if task.candidates is not None else "group"
+    if count is None and about is not None:
         raise UserError("the invitation is about a candidate, but none is up for one.")
-    if candidates is not None and (
-        about is None or not 0 <= about < len(candidates.coef)
-    ):
+    if count is not None and (about is None or not 0 <= about < count):
         raise UserError(
-            f"the invitation is about candidate {about}; up for a vote are 0 to"
-            f" {len(candidates.coef) - 1}."
+            f"the invitation is about {called} {about}; up for a {task.asks} are 0 to"
+            f" {count - 1}."
         )
 
 

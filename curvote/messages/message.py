@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -96,6 +97,33 @@ class ClientData:
         return ClientData(*arrays, candidate, public)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What models said of a record, and what is true, as their owner writes it.
+
+    ``answered`` holds one text for each model; ``probability`` is what the model stated
+    of its answer, and ``group`` the private group, where they are asked for.
+    """
+
+    answered: tuple[str, ...]
+    truth: str
+    group: str | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of time in which a message is asked for anew, ``count`` of them.
+
+    Each is ``length`` seconds long, and its round takes answers for ``late`` seconds
+    more. All are one release that goes on: every answer counts in its window.
+    """
+
+    length: float
+    late: float
+    count: int
+
+
 class Message(ABC):
     """Kind of message: a row a client, released once within the budget.
 
@@ -110,7 +138,10 @@ class Message(ABC):
     outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the table
     in random order and stay tied to nothing that tells whose they are. Where the table
     holds counts, ``count_columns`` names those of its columns that add up. ``who``
-    sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
+    sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page. The
+    number that an invitation is about stands in the payload's ``subject_field``. One
+    that is ``about_model`` is sent of what a model said and what is true, as a word.
+    ``schedule_settings`` say how often it is asked for, whoever reads them besides.
     """
 
     name: str
@@ -124,6 +155,9 @@ class Message(ABC):
     bounded: bool = False
     shuffled: bool = True
     count_columns: tuple[str, ...] = ()
+    about_model: bool = False
+    schedule_settings: tuple[str, ...] = ()
+    subject_field: str = "learner"
     who: str = "every client"
     what: str
     mechanism: str
@@ -154,6 +188,34 @@ class Message(ABC):
         """Return how many senders are invited to one round."""
         return self.senders.count(config["clients"])
 
+    def windows(self, config: Mapping[str, Any]) -> Windows | None:
+        """Return the windows in which it is asked for; None: it is, once."""
+        return None
+
+    def opened(self, task: Any, config: Mapping[str, Any]) -> Any:
+        """Return the task of a round that opens now."""
+        return task
+
+    def payload_of(self, task: Any) -> type[BaseModel]:
+        """Return the form of a message to this task as JSON."""
+        return self.payload
+
+    def describe_answer(self, task: Any, about: int | str | None) -> str | None:
+        """Return words for an answer to this task; None: those of its fields."""
+        return None
+
+    def word(self, task: Any, outcome: Outcome) -> int:
+        """Return the word before noise of a message that is about a model."""
+        raise InternalError(f"a {self.name} is about no model")
+
+    def model_answer(self, model: Path, record: Path) -> tuple[str, float]:
+        """Return what a model in a file answers about a record, and how sure it is."""
+        raise InternalError(f"a {self.name} is about no model")
+
+    def stated_probability(self, task: Any, probability: float) -> float | None:
+        """Return how sure the model was, None where it is not asked for."""
+        return None
+
     def sender(self, task: Any) -> str | None:
         """Return the name of the one sender that a task asks, if it has one."""
         return None
@@ -176,6 +238,10 @@ class Message(ABC):
     def min_messages(self, config: Mapping[str, Any]) -> int:
         """Return the fewest messages with which a server can go on."""
         return 1
+
+    def example_task(self, size: int, epsilon: float) -> Any:
+        """Return a task that audits examine; None: that of an example record."""
+        return None
 
     def nominal_task(self, base_task: Any) -> Any:
         """Return a task of this round with stand-ins for server values."""
@@ -292,10 +358,11 @@ def payload_at(messages: Columns, index: int) -> dict[str, Any]:
 
 
 def parse_payload(
-    message: Message, about: int | str | None, payload: Mapping[str, Any]
+    task: AnyTask, about: int | str | None, payload: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a payload in the message's form; refuse any other."""
-    form = read_form(message.payload, payload, f"not a {message.name}: ")
+    """Return a payload in the form that a task asks for; refuse any other."""
+    message = message_of(task)
+    form = read_form(message.payload_of(task), payload, f"not a {message.name}: ")
     normalized = form.model_dump()
     if not same_json(normalized, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
@@ -305,10 +372,12 @@ def parse_payload(
             f"a {message.name} of record {format_value(normalized['record'])}; the"
             f" invitation is for record {format_value(about)}."
         )
-    if isinstance(about, int) and normalized["learner"] != about:
+    field_name = message.subject_field
+    if isinstance(about, int) and normalized[field_name] != about:
+        called = "vote about candidate" if field_name == "learner" else message.name
         raise UserError(
-            f"a vote about candidate {normalized['learner']}; the invitation asks about"
-            f" candidate {about}."
+            f"a {called} {normalized[field_name]}; the invitation asks about"
+            f" {'candidate ' * (field_name == 'learner')}{about}."
         )
     return normalized
 
@@ -381,7 +450,7 @@ def parse_messages(
     by_shape: dict[Any, list[int]] = {}
     for place, (about, payload) in enumerate(submissions):
         try:
-            parsed = parse_payload(message, about, payload)
+            parsed = parse_payload(task, about, payload)
         except UserError as error:
             results.append(error)
             continue

@@ -262,8 +262,8 @@ def issue_invitations(
     """
     validate.at_least(1, count=count)
     subjects: list[int | None] = [None] * count
-    if task.candidates is not None:
-        places = list(range(len(task.candidates.coef)))
+    if task.subject_count is not None:
+        places = list(range(task.subject_count))
         SystemRandom().shuffle(places)
         subjects = [places[i % len(places)] for i in range(count)]
         SystemRandom().shuffle(subjects)

@@ -249,6 +249,16 @@ class AnyTask(ABC):
     def mechanism(self) -> str:
         """The mechanism that noises the message."""
 
+    @property
+    def label_count(self) -> int:
+        """The number of labels, of which a message that is about one hides which."""
+        return len(self.classes)
+
+    @property
+    def subject_count(self) -> int | None:
+        """The number of subjects, of which an invitation names one; None: of none."""
+        return None if self.candidates is None else len(self.candidates.coef)
+
     @abstractmethod
     def cost(self, n: int = 1) -> Budget:
         """Return the cost of a message for each of the ``n`` records."""

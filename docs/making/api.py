@@ -16,6 +16,7 @@ TITLES = {
     "curvote.labels.regression": "Private targets",
     "curvote.mechanisms": "Mechanisms",
     "curvote.theory": "Theory and planner",
+    "curvote.monitor": "Is a model still right",
     "curvote.transfer": "Transfer between servers",
     "curvote.utility": "Utility before collection",
 }

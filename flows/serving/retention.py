@@ -7,11 +7,11 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from curvote.base.errors import UserError
+from curvote.chain.settings import parse_span
 from curvote.flows import lines
 from curvote.flows.serving.schedules import describe_schedule
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.schema import parse_span
 from curvote.pipeline.store import garbage, records
 from curvote.pipeline.store.garbage import DeletionGroup, RetentionLimits
 

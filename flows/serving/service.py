@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 from curvote.base.errors import Problem, UserError
+from curvote.chain.settings import parse_span
 from curvote.flows import lines
 from curvote.flows.environment import SERVED_VARIABLE, process_tag, variable_set
 from curvote.flows.lines import LinePipe, make_line
@@ -27,7 +28,6 @@ from curvote.flows.serving.health import Heartbeat
 from curvote.flows.serving.runner import RunnerOrder
 from curvote.flows.serving.schedules import Schedules
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.schema import parse_span
 
 
 @dataclass

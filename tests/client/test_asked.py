@@ -63,7 +63,7 @@ def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> 
     of_curves = {
         asks: each
         for asks, each in messages_of(name).items()
-        if not (each.per_table or each.per_record)
+        if not (each.per_table or each.per_record or each.about_model)
     }
     for asks, message in of_curves.items():
         task = message.nominal_task(replace(REPORTS, protocol=name, asks=asks))

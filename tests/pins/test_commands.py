@@ -93,6 +93,7 @@ NOT_RUN = {
     "deploy": "held by tests/flows/test_deploy.py",
     "rerun": "starts a server; held by tests/flows/test_rerun.py",
     "rehearse": "held by tests/flows/test_rehearsal.py",
+    "monitor": "held by tests/monitor",
 }
 OF_FILES = {"data list", "data verify", "data fetch diabetes", "data show diabetes"}
 # Values that no two runs share, by their key, and one that names a module.

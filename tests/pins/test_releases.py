@@ -175,6 +175,11 @@ FAR: dict[str, dict[str, Any]] = {
         "usual": {},
         "other": {"labels": {"encoder": "rr"}, "intake": {"min_codes": 2}, **SEED},
     },
+    "monitor": {
+        "usual": {},
+        "class": {"monitor": {"question": "class", "classes": ["a", "b"]}, **SEED},
+        "groups": {"monitor": {"group": {"private": ["young", "old"]}, "people": 9}},
+    },
 }
 
 
@@ -202,6 +207,10 @@ def pipelines() -> dict[str, dict[str, Any]]:
     base |= {"learners": ["ridge"], "epsilon": 1, "intake": {}}
     for name, changes in FAR["labels"].items():
         found[f"labels far {name}"] = base | changes
+    base |= {"protocol": "monitor"}
+    base = {name: base[name] for name in ("mode", "protocol", "epsilon", "intake")}
+    for name, changes in FAR["monitor"].items():
+        found[f"monitor far {name}"] = base | changes
     found["mrma here capped"] = production.REAL | CAP
     waiting = {"min_reports": 30, "min_votes": 25, "sealed": True, "fold": 20}
     found["mrma far waiting"] = exchange.FAR | {"intake": waiting | {"online": True}}
@@ -252,6 +261,8 @@ def _drawn(project: Project, step: Step) -> Any:
 
 def _task_digests(document: Any) -> list[str]:
     """Return the digests of a task and of its parts by sender, whatever processor."""
+    if "closes" in document:  # when its window ends
+        document = document | {"closes": None}
     task: Any = lookup.read_task(pinned.portable(document))
     parts = [task.for_server(name) for name in getattr(task, "servers", ())]
     return [part.digest() for part in (task, *parts)]
@@ -282,6 +293,7 @@ def test_every_system_that_releases_is_pinned() -> None:
         ("joined", "far"),
         ("whitened", "far"),
         ("transfer", "here"),
+        ("monitor", "here"),
     }
     assert set(pinned.items(KIND)) == set(PIPELINES)
 

@@ -84,7 +84,7 @@ CANARY = 12.345678901234567
 # Features are public there, and labels are what to look for: tests/protocols/labels.
 OF_LABELS = {
     table.name
-    for name in ("labels", "labels_two", "labels_regression")
+    for name in ("labels", "labels_two", "labels_regression", "monitor")
     for table in find_system(name).tables
     if table.side == "server"
 }

@@ -31,7 +31,7 @@ from curvote.ledger.account import Account, refuse_new_ids
 from curvote.ledger.book import Ledger
 from curvote.messages import answer as answers
 from curvote.messages.answer import answer_about_record, answer_task, describe_answer
-from curvote.messages.message import ClientData, message_of, payload_at
+from curvote.messages.message import ClientData, Outcome, message_of, payload_at
 from curvote.wire import envelope, signing, strict_json
 from curvote.wire.task import AnyTask
 
@@ -46,6 +46,8 @@ class Way(Enum):
     LABEL = ("invitation", "label"), "a record of your own"
     TABLE = ("invitation", "table"), "one message about a whole table"
     REGISTRY = ("table", "invitations"), "a message about each of many records"
+    OUTCOME = ("invitation", "answered", "truth"), "what a model said of your record"
+    MODEL = ("invitation", "model", "record", "truth"), "a model that runs here"
 
     def __init__(self, options: tuple[str, ...], purpose: str) -> None:
         *first, last = (f"--{option}" for option in options)
@@ -58,6 +60,8 @@ class Way(Enum):
         message = message_of(task)
         if message.per_table:
             return (cls.TABLE,)
+        if message.about_model:
+            return (cls.OUTCOME, cls.MODEL, cls.REGISTRY)
         return (cls.LABEL, cls.REGISTRY) if message.per_record else (cls.CURVE,)
 
 
@@ -75,8 +79,11 @@ COMMANDS: Final[Mapping[str, tuple[Way, ...]]] = {
 class Holdings:
     """The files and words that an owner gives to answer with.
 
-    ``label_column`` and ``id_column`` repeat columns of the form of a table.
-    ``new_people`` says that records unknown to the ledger are other people.
+    ``answered`` names what each model said, ``truth`` what is true, ``group`` the
+    owner's private group and ``probability`` how sure the model was; a ``model`` that
+    runs here answers about the ``record``. ``label_column`` and ``id_column`` repeat
+    columns of the form of a table. ``new_people`` says that records unknown to the
+    ledger are other people.
     """
 
     invitation: Path | None
@@ -87,13 +94,31 @@ class Holdings:
     label_column: str | None
     id_column: str | None
     new_people: bool
+    answered: str | None = None
+    truth: str | None = None
+    group: str | None = None
+    probability: float | None = None
+    model: Path | None = None
+    record: Path | None = None
+
+    def outcome(self, task: AnyTask) -> Outcome:
+        """Return what the model said, which may run here, and what is true."""
+        probability, answered = self.probability, str(self.answered).split(",")
+        if self.model is not None and self.record is not None:
+            kind = message_of(task)
+            answer, sure = kind.model_answer(self.model, self.record)
+            answered, probability = [answer], kind.stated_probability(task, sure)
+        return Outcome(tuple(answered), str(self.truth), self.group, probability)
 
     def way(self, command: str) -> Way:
         """Return the way that was chosen; UserError: none that the command knows.
 
         Nothing is left over: what a task does not ask for, the owner does not give.
         """
-        names = ("invitation", "invitations", "curve", "label", "table")
+        names = (
+            *("invitation", "invitations", "curve", "label", "table"),
+            *("answered", "truth", "model", "record"),
+        )
         chosen = {name for name in names if getattr(self, name) is not None}
         for way in COMMANDS[command]:
             if chosen == set(way.options):
@@ -166,7 +191,8 @@ class ServerQuestion:
             use = f"use `curvote client {right if right in COMMANDS else 'answer'}`"
             if command == "answer":
                 use = "give " + ", or ".join(way.words for way in ways)
-            raise UserError(f"{path} asks for a {asks}: {use}.")
+            article = "an" if asks[0] in "aeiou" else "a"
+            raise UserError(f"{path} asks for {article} {asks}: {use}.")
         fingerprint, seal_to = signed.fingerprint, signed.document["seal_to"]
         question = cls(task, fingerprint, seal_to, {"": invited} if invited else {})
         if invited is not None:
@@ -200,7 +226,9 @@ class ServerQuestion:
             if invited.task == digest:
                 with errors_in_file(path):
                     self.check_invitation(invited)
-                    name = normalise_id(str(invited.record))
+                    name = invited.id
+                    if invited.record is not None:
+                        name = normalise_id(invited.record)
                     if by_record.setdefault(name, invited) != invited:
                         words = f"is about record {printable_name(name)}, too."
                         raise UserError(f"another invitation {words}")
@@ -232,8 +260,16 @@ class ServerQuestion:
             place, record = list(task.classes).index(label), str(invited.record)
             return lambda: answer_about_record(task, record, place, SystemEntropy())
 
+        def read_outcome() -> session.Draw:
+            outcome = holdings.outcome(task)
+            return lambda: answers.answer_outcome(
+                task, outcome, invited.about, SystemEntropy()
+            )
+
         if holdings.curve is not None:
             return Proposal(account, what, read=read_curve)
+        if holdings.truth is not None:
+            return Proposal(account, what, read=read_outcome)
         consent.refuse_registry_ledger(account)
         return Proposal(account, what, read=read_label)
 

@@ -42,6 +42,25 @@ Curve = Annotated[
 Label = Annotated[
     str | None, typer.Option("--label", help="Your class, as the task names it.")
 ]
+Answered = Annotated[
+    str | None,
+    typer.Option("--answered", help="What the model said of you; of two models, A,B."),
+]
+Truth = Annotated[str | None, typer.Option("--truth", help="What is true of you.")]
+Group = Annotated[
+    str | None, typer.Option("--group", help="Your group, which the answer hides.")
+]
+Probability = Annotated[
+    float | None, typer.Option("--probability", help="How sure the model was, 0 to 1.")
+]
+Model = Annotated[
+    Path | None,
+    typer.Option("--model", help="The model, to run it here: .skops or .onnx."),
+]
+Record = Annotated[
+    Path | None,
+    typer.Option("--record", help="Your record for --model: one row below its names."),
+]
 TableFile = Annotated[
     Path | None, typer.Option("--table", help="CSV or Parquet: a row for each record.")
 ]
@@ -277,6 +296,12 @@ def answer(
     invitation: Invitation = None,
     curve: Curve = None,
     label: Label = None,
+    answered: Answered = None,
+    truth: Truth = None,
+    group: Group = None,
+    probability: Probability = None,
+    model: Model = None,
+    record: Record = None,
     table: TableFile = None,
     label_column: LabelColumn = None,
     id_column: IdColumn = None,
@@ -292,8 +317,8 @@ def answer(
 ) -> None:
     """Answer a task: send the one noised message that it asks for.
 
-    Give what it is about: --curve and --label, --label, or --table. A task that asks
-    for anything else is refused.
+    Give what it is about: --curve and --label, --label, --answered and --truth, or
+    --table. A task that asks for anything else is refused.
     """
     from curvote.base.classes import Classes
     from curvote.cli.client.answer import AnsweringOwner, Holdings, ServerQuestion
@@ -302,6 +327,7 @@ def answer(
     holdings = Holdings(
         *(invitation, invitations, curve, label, table, label_column, id_column),
         new_people,
+        *(answered, truth, group, probability, model, record),
     )
     if invitations and send:
         raise UserError(

@@ -21,6 +21,7 @@ from curvote.chain.lookup import find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.data.lookup import is_remote, resolve_source
 from curvote.data.tables.starter import TO_STATE
+from curvote.messages.message import messages_of
 from curvote.messages.roles import too_many_error
 from curvote.pipeline.config import schema, settings, yaml_document
 from curvote.pipeline.config.project import PIPELINES, Project
@@ -115,6 +116,8 @@ def overridable_settings(protocol: str) -> set[str]:
     last = max((i for i, s in enumerate(stages) if s.message), default=len(stages))
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}
+    kinds = messages_of(protocol).values() if protocol in SYSTEMS else ()
+    counts |= {name for kind in kinds for name in kind.schedule_settings}
     return later - counts - set(settings.FIXED)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,14 @@ from pydantic import AfterValidator, BaseModel, Field, create_model, model_valid
 from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
-from curvote.chain.settings import Count, Epsilon, Strict, WholeNumber
+from curvote.chain.settings import (
+    MOST_SECONDS,
+    Count,
+    Epsilon,
+    Span,
+    Strict,
+    WholeNumber,
+)
 from curvote.data.lookup import BALANCE, find_dataset
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
@@ -24,34 +30,6 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.reference import describe_settings
 from curvote.pipeline.config.yaml_document import as_one_line
 
-_UNITS: Final = {"h": 3600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(rf"(\d+) ?([{''.join(_UNITS)}])")
-LEAST_SECONDS: Final = 3600
-MOST_SECONDS: Final = 100 * 366 * 86_400  # dates end in the year 9999
-
-
-def parse_span(span: str) -> int:
-    """Return the seconds of a time span such as ``36h``, ``90d`` or ``12w``.
-
-    Another form, less than an hour, or more than a hundred years: ValueError.
-    """
-    match = _SPAN.fullmatch(span.strip())
-    if match is None:
-        raise ValueError("write a span of time as 36h, 90d or 12w")
-    total = int(match[1]) * _UNITS[match[2]]
-    if total < LEAST_SECONDS:
-        raise ValueError("a span under an hour would take what is still in use")
-    if total > MOST_SECONDS:
-        raise ValueError("a span over a hundred years reaches nothing")
-    return total
-
-
-def _check_span(span: str) -> str:
-    parse_span(span)
-    return span
-
-
-Span = Annotated[str, AfterValidator(_check_span)]
 Event = Literal["failed", "blocked", "missed", "recovered"]
 
 

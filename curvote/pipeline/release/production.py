@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.durable import private_folder, sync_folder
-from curvote.base.errors import InternalError, UserError
+from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import stage_functions
@@ -40,13 +40,20 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import (
     Population,
-    Release,
     ReleaseState,
     Step,
     file_digest,
     find_people,
 )
 from curvote.pipeline.release import evidence
+from curvote.pipeline.release.windows import (
+    accepted_in_windows,
+    decide_windows,
+    find_round,
+    is_over,
+    release_of,
+    release_windows,
+)
 from curvote.pipeline.store import locations
 from curvote.pipeline.store.artifacts import (
     MANIFEST,
@@ -143,12 +150,19 @@ def release_state(
     """
     pipeline = configured.pipeline
     done = _release_numbers(project, configured)
+    windows = release_windows(configured)
 
     def release_number(base: str) -> int:
         last = done.get(base, 0)
+        if windows and last:
+            latest = find_round(project, f"{base}-{last}")
+            more = new_release or (latest is not None and is_over(latest, windows))
+            return min(last + more, windows.count)
         return last + 1 if new_release and last else max(last, 1)
 
     def accepted_digest(round_id: str) -> str | None:
+        if windows:
+            return accepted_in_windows(project, configured, round_id, closing=closing)
         round_ = find_round(project, round_id)
         if round_ is None or not round_.complete:
             return None
@@ -188,14 +202,6 @@ def _release_numbers(
     return dict(sorted(pairs))
 
 
-def find_round(project: Project, round_id: str) -> Round | None:
-    """Return the round of an id; None: it was never opened."""
-    if not store_exists(project.intake):
-        return None
-    with Intake(project.intake) as intake:
-        return intake.round(round_id)
-
-
 def decide_release(
     project: Project, configured: ConfiguredPipeline, step: Step
 ) -> Step:
@@ -206,13 +212,6 @@ def decide_release(
         return _decide_round(project, configured, step, problem)
     action, reason = _decide_local(project, step, problem)
     return replace(step, action=action, reason=reason)
-
-
-def release_of(step: Step) -> Release:
-    """Return the release of a step; InternalError: it has none."""
-    if step.release is None:
-        raise InternalError(f"{step.name} releases nothing")
-    return step.release
 
 
 def _decide_local(project: Project, step: Step, problem: str | None) -> tuple[str, str]:
@@ -244,6 +243,8 @@ def _decide_round(
     project: Project, configured: ConfiguredPipeline, step: Step, problem: str | None
 ) -> Step:
     release = release_of(step)
+    if release_windows(configured):
+        return decide_windows(project, configured, step, problem)
     round_ = find_round(project, release.id)
     if round_ is None or not round_.complete:
         came, needed = _envelope_counts(project, configured, step)

@@ -21,12 +21,11 @@ from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import (
-    find_round,
     min_envelopes,
     public_records,
-    release_of,
     task_of_step,
 )
+from curvote.pipeline.release.windows import find_round, release_of, release_windows
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import envelope, signing
 from curvote.wire.signing import ServerKey
@@ -65,7 +64,8 @@ def publish_rounds(
         new = []
         for step, round_ in zip(group, rounds, strict=True):
             inputs = (artifact(project, *source) for source in step.sources.values())
-            wanted = round_ is None and step.action == "blocked"
+            goes_on = step.action == "blocked" or release_windows(configured)
+            wanted = round_ is None and goes_on
             if wanted and all(i.problem(content=True) is None for i in inputs):
                 new.append(step)
         if new:
@@ -109,7 +109,10 @@ def _open_rounds(
     rounds: list[Round],
 ) -> PublishedRound:
     """Open new rounds beside ``known`` ones, and publish all of them."""
-    made_tasks = (task_of_step(project, step) for step in new)
+    made_tasks = (
+        message_of(task).opened(task, configured.values())
+        for task in (task_of_step(project, step) for step in new)
+    )
     tasks = [validate_task(task.to_json()) for task in made_tasks]  # as clients do
     places = _publication_paths(project, configured.name, tasks[0])
     _refuse_lost_intake(project, places[0], tasks)

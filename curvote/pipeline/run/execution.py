@@ -28,7 +28,8 @@ from curvote.data.raw_files import digest
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release.production import find_round, provenance, release_step
+from curvote.pipeline.release.production import provenance, release_step
+from curvote.pipeline.release.windows import find_round
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.store import arrow, artifacts, locations
 from curvote.pipeline.store.growth import first_replicates, stage_parameters
@@ -158,7 +159,10 @@ def _prepare_job(project: Project, step: Step, target: Path) -> Job:
     paths = {file.name: file.path for file in step.raw}
     params = stage_parameters(step) | {"raw.paths": paths}
     if step.release and step.release.by_envelope:  # so a stage finds its envelopes
-        round_ = find_round(project, step.release.id)
+        # Of several windows the last one that has answers.
+        *_, newest = str(step.params["accepted"]).split(", ")
+        named, _, digest_of_newest = newest.partition(" ")
+        round_ = find_round(project, named if digest_of_newest else step.release.id)
         if round_ is None:
             raise InternalError(f"{step.name}: its round was never opened")
         place, task = str(project.intake), round_.task.to_json()

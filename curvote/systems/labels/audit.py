@@ -37,7 +37,7 @@ class LabelSubject(SentSubject):
     @property
     def stands_for(self) -> str:
         """The message, also where a word is hidden with the label."""
-        if not self.task.words:
+        if not getattr(self.task, "words", None):
             return super().stands_for
         example = examples.task_named(examples.WORDED, self.task.epsilon)
         return examples.WORDED if example.digest() == self.task.digest() else ""
@@ -97,7 +97,7 @@ class LabelSubject(SentSubject):
 
     def inputs(self, rng: Rng) -> list[ClientData]:
         """Return the first labels of a record."""
-        few = min(len(self.task.classes), MOST_LABELS)
+        few = min(len(self.prior), MOST_LABELS)
         return [self._client_data([label]) for label in range(few)]
 
     def many(self, n: int, rng: Rng) -> ClientData:
@@ -140,7 +140,7 @@ class LabelSubject(SentSubject):
 
     def odd_inputs(self) -> list[OddInput]:
         """Return labels that are none of the classes."""
-        good, k = self._client_data([1.0]), len(self.task.classes)
+        good, k = self._client_data([1.0]), len(self.prior)
         odd = [
             OddInput(f"a label of {label:g}", replace(good, labels=np.array([label])))
             for label in (np.nan, np.inf, -1.0, 0.5, float(k))
@@ -153,12 +153,12 @@ def _with_shared_prior(data: ClientData) -> ClientData:
     return replace(data, public={PRIOR: data.public[PRIOR][0]})
 
 
-def label_subject(task: Task) -> LabelSubject:
-    """Return the subject of a task that asks for the code of a label."""
-    message, k = message_of(task), len(task.classes)
+def label_subject(task: Any) -> LabelSubject:
+    """Return the subject of a task that asks for the code of a label or a word."""
+    message, k = message_of(task), task.label_count
     params = {"n_classes": k, "mechanism": task.mechanism, **task.params}
     name = examples.message_name(task.protocol, message.name, k)
-    if task.words:
+    if getattr(task, "words", None):
         n_words = math.prod(map(len, task.words.values()))
         name = f"{name.partition('@')[0]}@{k // n_words}x{n_words}"
     prior = np.array(examples.example_params(task.epsilon, k)[PRIOR])

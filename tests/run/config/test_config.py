@@ -8,14 +8,10 @@ import jsonschema
 import pytest
 
 from curvote.base.errors import UserError
+from curvote.chain.settings import LEAST_SECONDS, parse_span
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.schema import (
-    LEAST_SECONDS,
-    Runtime,
-    editor_schema,
-    parse_span,
-)
+from curvote.pipeline.config.schema import Runtime, editor_schema
 from curvote.pipeline.config.settings import labelled_parts
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain

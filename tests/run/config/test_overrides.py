@@ -120,5 +120,6 @@ def test_no_protocol_frees_what_makes_a_run(protocol: str) -> None:
     }
     own = {f"transfer.{name}" for name in ("target", "weights", "decide")}
     own |= {f"labels.{name}" for name in ("holdout", "calibrate", "decide")}
+    own |= {f"monitor.{name}" for name in ("reference", "margin", "error")}
     own |= {"source.balance"}
     assert {name.partition(".")[0] for name in stated - own} <= {"aggregate"}

@@ -1,0 +1,224 @@
+"""Monitor: intervals at every look, alarms, unbiased figures, and the best encoder.
+
+Run as ``python -m benchmarks.bench_monitor [coverage|drop|figures|encoders]``.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from curvote.learning.sequences import share_interval
+from curvote.monitor import Question, Watch, answers
+from curvote.systems.monitor import encoders
+
+EPSILONS = (0.5, 1.0, 2.0)
+
+
+def coverage(streams: int = 400, looks: int = 200, step: int = 50) -> Iterator[str]:
+    """Yield how often the interval holds at all looks, and how wide it is."""
+    rng = np.random.default_rng(34)
+    for epsilon, accuracy in product(EPSILONS, (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)):
+        codes = _stream(rng, streams * looks * step, accuracy, epsilon)
+        ones = codes.reshape(streams, looks, step).sum(axis=2).cumsum(axis=1)
+        low, high = _all_looks(ones, step, epsilon)
+        held = ((low <= accuracy) & (accuracy <= high)).all(axis=1).sum()
+        widths = (high - low).sum(axis=0)
+        keep = 1 / (1 + math.exp(-epsilon))
+        p = 1 - keep + (2 * keep - 1) * accuracy
+        n = step * np.arange(1, looks + 1)
+        fixed = 2 * 1.96 * np.sqrt(p * (1 - p) / n) / (2 * keep - 1)
+        ratio = widths / streams / fixed
+        yield (
+            f"epsilon {epsilon:g}, accuracy {accuracy:g}: held {held / streams:.3f},"
+            f" width {ratio.min():.2f} times at best (look of {n[ratio.argmin()]}),"
+            f" {ratio[-1]:.2f} at the last"
+        )
+
+
+def _all_looks(ones: np.ndarray, step: int, epsilon: float) -> list[np.ndarray]:
+    """Return low and high (streams, looks); of some looks as `Watch` gives them."""
+    watch = Watch(epsilon=epsilon)
+    n = step * np.arange(1, ones.shape[1] + 1)
+    right = np.array([0.0, 1.0])
+    start, end = encoders.functional_range(watch.tally.mechanism, right)
+    expected, _ = watch.tally.expected(right)
+    shares = share_interval(n, ones, watch.error, expected)
+    ends = [np.clip(start + (end - start) * share, 0, 1) for share in shares]
+    for look in (0, len(n) // 2, len(n) - 1):
+        some = Watch(epsilon=epsilon)
+        some.add(np.arange(n[look]) < ones[0, look])
+        assert np.allclose(some.interval()[1:], [e[0, look] for e in ends], atol=1e-9)
+    return ends
+
+
+def drop(streams: int = 100) -> Iterator[str]:
+    """Yield when a drop of five points is found, and how often none is one."""
+    rng = np.random.default_rng(35)
+    for epsilon, usual in product(EPSILONS, (0.8, 0.9, 0.95)):
+        times, alarms = [], 0
+        for _ in range(streams):
+            watch = Watch(epsilon=epsilon, reference=usual, margin=0.0)
+            watch.add(_stream(rng, 10_000, usual, epsilon))
+            alarms += watch.alarm is not None
+            watch = Watch(epsilon=epsilon, reference=usual, margin=0.0)
+            watch.add(_stream(rng, 2_000, usual + 0.02, epsilon))
+            while watch.alarm is None:
+                watch.add(_stream(rng, 1_000, usual - 0.05, epsilon))
+            times.append(watch.alarm - 2_000)
+        promised = watch.detection(usual - 0.05, before=2_000, usual=usual + 0.02)
+        mean, se = np.mean(times), np.std(times) / math.sqrt(streams)
+        yield (
+            f"epsilon {epsilon:g}, {usual:g} falls by .05: {mean:.0f} ± {se:.0f}"
+            f" answers, promised {promised:.0f} ({mean / promised:.2f}); false alarms"
+            f" {alarms} of {streams} streams of 10,000"
+        )
+
+
+def _stream(
+    rng: np.random.Generator, n: int, accuracy: float, epsilon: float
+) -> np.ndarray:
+    right = rng.random(n) < accuracy
+    seed = int(rng.integers(2**31))
+    return answers(right, np.ones(n), epsilon=epsilon, random_state=seed)
+
+
+def figures(repeats: int = 200, n: int = 4_000) -> Iterator[str]:
+    """Yield the bias of each question's figures in standard errors, and coverage."""
+    rng = np.random.default_rng(36)
+    groups = ("a", "b", "c")
+    questions = (
+        Question("class", classes=("x", "y", "z")),
+        Question("calibration", bins=5),
+        Question("error", bounds=(-2.0, 3.0)),
+        Question("error", bounds=(0.0, 3.0), levels=9),
+        Question("versus"),
+        Question("right", groups=groups),
+        Question("class", classes=("x", "y"), groups=groups),
+    )
+    for unresolved, epsilon in product(questions, (1.0, 3.0)):
+        question = unresolved.resolved(epsilon)
+        truth, predicted, group = _records(question, rng, n)
+        exact = Watch(question, epsilon=50)
+        # No noise but that of rounding, whose mean is the number itself.
+        exact.add(
+            answers(
+                truth,
+                predicted,
+                question=question,
+                epsilon=50,
+                group=group,
+                random_state=1,
+            )
+        )
+        wanted = [
+            figure.value if question.name == "error" else min(max(figure.value, -1), 1)
+            for figure in exact.figures()
+        ]
+        wanted = [0.0 if abs(value) < 1e-9 else value for value in wanted]
+        if question.name == "error":
+            number = predicted - truth
+            number = np.abs(number) if question.bounds[0] >= 0 else number
+            wanted[0] = float(np.clip(number, *question.bounds).mean())
+        rows, held = [], []
+        for repeat in range(repeats):
+            watch = Watch(question, epsilon=epsilon)
+            watch.add(
+                answers(
+                    truth,
+                    predicted,
+                    question=question,
+                    epsilon=epsilon,
+                    group=group,
+                    random_state=1000 + repeat,
+                )
+            )
+            found = watch.figures()
+            rows.append([figure.value for figure in found])
+            held.append(
+                [f.low <= w <= f.high for f, w in zip(found, wanted, strict=True)]
+            )
+        table = np.array(rows)
+        rows_known = (~np.isnan(table)).sum(axis=0)
+        spread = np.nanstd(table, axis=0) / np.sqrt(rows_known)
+        z = (np.nanmean(table, axis=0) - wanted) / np.maximum(spread, 1e-9)
+        z[["quantile" in f.name for f in found]] = 0
+        linear = [
+            i
+            for i, f in enumerate(found)
+            if not f.group or f.name == "cell" or "quantile" in f.name
+        ]
+        cover = np.mean(held, axis=0)
+        worst = int(np.abs(z[linear]).argmax())
+        yield (
+            f"{question.name}{' by group' * bool(question.groups)}, epsilon"
+            f" {epsilon:g}: {len(found)} figures; largest |z| of shares and means"
+            f" {abs(z[linear][worst]):.1f} ({found[linear[worst]].name}), of ratios"
+            f" {np.abs(np.delete(z, linear)).max(initial=0):.1f}; least cover"
+            f" {cover.min():.3f} ({found[int(cover.argmin())].name})"
+        )
+
+
+def _records(
+    question: Question, rng: np.random.Generator, n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    group = rng.integers(0, 3, n) if question.groups else None
+    if question.name == "error":
+        truth = rng.normal(size=n)
+        return truth, truth + rng.normal(0.2, 0.6, n), group
+    if question.name == "calibration":
+        stated = rng.beta(5, 2, n)
+        return rng.random(n) < stated**1.3, stated, group
+    k = max(2, len(question.classes))
+    truth = rng.choice(k, n, p=np.array([5, 3, 2][:k]) / sum([5, 3, 2][:k]))
+    right = rng.random((n, 2)) < (0.85, 0.8)
+    if group is not None:
+        right[:, 0] = rng.random(n) < np.array([0.9, 0.85, 0.7])[group]
+    predicted = np.where(right, truth[:, None], (truth[:, None] + 1) % k)
+    names = np.array(question.classes or ("0", "1"))
+    predicted = predicted if question.name == "versus" else predicted[:, 0]
+    return names[truth], names[predicted], group
+
+
+def best_encoders() -> Iterator[str]:
+    """Yield how far the chosen encoder is from the least variance by brute force."""
+    for words, epsilon in product((2, 3, 4, 6, 9), (0.3, 1.0, 3.0, 6.0)):
+        least = math.inf
+        for name in encoders.NAMES:
+            sizes = range(1, words) if name == "subset_selection" else (None,)
+            for size in sizes:
+                params = {} if size is None else {"omega": size}
+                law = encoders.build(name, epsilon, words, params)
+                z = law.decode(law.outputs())
+                chance = law.probabilities(np.arange(words))
+                spread = chance @ z**2 - (chance @ z) ** 2
+                least = min(least, spread.sum(axis=1).mean())
+        chosen = encoders.best_for_shares(words, epsilon)
+        yield (
+            f"{words} words, epsilon {epsilon:g}: {chosen.name},"
+            f" {chosen.variance / least:.4f} of the least variance"
+        )
+
+
+PARTS = {
+    "coverage": coverage,
+    "drop": drop,
+    "figures": figures,
+    "encoders": best_encoders,
+}
+
+
+def main() -> None:
+    """Print the lines of the parts that are named, or of all."""
+    for name in sys.argv[1:] or PARTS:
+        start = time.perf_counter()
+        for line in PARTS[name]():
+            print(f"{name}: {line}", flush=True)
+        print(f"{name}: {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
