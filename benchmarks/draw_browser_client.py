@@ -20,7 +20,7 @@ PICTURE: Final = ROOT / "docs/browser-client.png"
 PAGE: Final = ROOT / "curvote/client/browser.html"
 VECTORS: Final = ROOT / "tests/vectors/envelope.json"
 CLICKS: Final = (
-    "document.querySelectorAll('#classes input')[1].click()",
+    "document.querySelectorAll('#answers button')[1].click()",
     "document.getElementById('consent').click()",
     "document.getElementById('draw').click()",
 )

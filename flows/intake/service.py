@@ -213,6 +213,13 @@ class PublishedTasks:
         return None
 
 
+# Any page may post an envelope and read the answer, as any program may. No answer
+# depends on who asks, and no cookie goes along: a page learns what a program would.
+_ANY_PAGE: Final = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Expose-Headers": "Retry-After",
+}
 ENVELOPE_TYPES: Final = (JSON_TYPE, "application/jose+json")
 BATCH_TYPES: Final = tuple(
     f"application/{name}" for name in ("jsonl", "x-ndjson", "x-jsonlines")
@@ -286,7 +293,7 @@ class IntakeService:
         """Return the application with all routes."""
         routes = [
             Route("/v1/tasks/{digest}", self.task, methods=["GET"]),
-            Route("/v1/envelopes", self.envelopes, methods=["POST"]),
+            Route("/v1/envelopes", self.envelopes, methods=["POST", "OPTIONS"]),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.page),
@@ -298,7 +305,9 @@ class IntakeService:
         )
 
     async def envelopes(self, request: Request) -> Response:
-        """Accept envelopes, and answer after the commit."""
+        """Accept envelopes, and answer after the commit; say that browsers may ask."""
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=_ANY_PAGE)
         try:
             response = await self._take_envelopes(request)
         except RequestProblem as problem:
@@ -306,6 +315,7 @@ class IntakeService:
         except ClientDisconnect:
             response = TOO_SLOW.response  # nobody reads it
         self.metrics.count_upload(response.status_code)
+        response.headers.update(_ANY_PAGE)
         return response
 
     async def _take_envelopes(self, request: Request) -> Response:

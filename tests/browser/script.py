@@ -36,8 +36,16 @@ const shown = (key, value) => typeof value === "bigint" ? String(value) : value;
 """
 
 
+def words() -> dict[str, str]:
+    """Return the page's table of words."""
+    (table,) = re.findall(
+        '"application/json">(.*?)</', PAGE.read_text("utf-8"), re.DOTALL
+    )
+    return dict(json.loads(table))
+
+
 def part(name: str) -> str:
-    """Return what stands in the page's one ``script`` or ``style``."""
+    """Return what stands in the page's one ``script`` or ``style`` of its own."""
     (text,) = re.findall(f"<{name}>(.*?)</{name}>", PAGE.read_text("utf-8"), re.DOTALL)
     return str(text)
 
@@ -59,7 +67,8 @@ def stamp() -> None:
 def run(folder: Path, code: str, given: Any = None) -> Any:
     """Return what the function body ``code`` returns; it may name what is ``given``."""
     file = folder / "client.js"
-    file.write_text(part("script") + _MAIN % code, encoding="utf-8")
+    table = f"Object.assign(text, {json.dumps(words())});"
+    file.write_text(part("script") + table + _MAIN % code, encoding="utf-8")
     done = subprocess.run(
         ["node", str(file)],
         input=json.dumps(given),

@@ -6,13 +6,47 @@ from typing import Any
 
 import numpy as np
 
+from curvote.curves.encoding import Encoding
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message
-from curvote.wire.envelope import Invitation, issue_invitations
-from curvote.wire.task import Task
+from curvote.systems.direct.messages import task_terms
+from curvote.systems.labels.messages import single_round_task
+from curvote.systems.monitor.messages import TASK_SETTINGS, make_task
+from curvote.wire.envelope import (
+    Invitation,
+    issue_invitations,
+    issue_record_invitations,
+)
+from curvote.wire.task import Candidates, Task
 from tests.vectors.envelope import KEY, curve, report_task, vote_task
 
 TASKS = {"report": report_task(), "vote": vote_task()}
+
+
+def direct_task(arm: str, n_classes: int, epsilon: float, rescale: str) -> Task:
+    """Return a task of `direct` about the same curves."""
+    old = TASKS["report"].encoding
+    encoding = Encoding(old.projection, rescale, old.constants, "rescaled")
+    classes = tuple(f"c{i}" for i in range(n_classes))
+    task = replace(TASKS["report"], protocol="direct", classes=classes, epsilon=epsilon)
+    return replace(task, encoding=encoding, **task_terms(arm, encoding, "auto"))
+
+
+def halving_task(n_classes: int) -> Task:
+    """Return a task of `votes` about the same curves and 16 candidates."""
+    classes, old = tuple(f"c{i}" for i in range(n_classes)), TASKS["vote"].candidates
+    up = Candidates(np.tile(old.coef, (8, 1)), np.tile(old.intercept, 8))
+    return replace(TASKS["vote"], protocol="votes", classes=classes, candidates=up)
+
+
+MONITOR_TERMS = dict.fromkeys(TASK_SETTINGS) | {"bins": 5, "classes": ("no", "yes")}
+# Of other protocols of one round.
+OTHERS: dict[str, Any] = {
+    "direct": direct_task("joint", 3, 2.0, "standard"),
+    "votes": halving_task(3),
+    "labels": single_round_task(["a", "b", "c", "d"], 0.5, "subset"),
+    "monitor": make_task({**MONITOR_TERMS, "question": "right"}, 1.0),
+}
 
 
 @dataclass
@@ -25,8 +59,11 @@ class Server:
     invitations: list[Invitation] = field(init=False)
 
     def __post_init__(self) -> None:
+        names, by = [f"p{i}" for i in range(self.invited)], KEY.fingerprint
         self.invitations = list(
-            issue_invitations(self.task, self.invited, KEY.fingerprint)
+            issue_record_invitations(self.task, names, by)
+            if self.task.protocol == "labels"
+            else issue_invitations(self.task, self.invited, by)
         )
         with Intake(self.place) as intake:
             more = {"pipeline": "p", "needed": self.invited, "task": self.task}

@@ -16,7 +16,7 @@ from curvote.curves.encoding import Encoding
 from curvote.intake.admission import RefusedEnvelope
 from curvote.messages.answer import answer_task, client_inputs
 from tests.browser.script import needs_node, run
-from tests.browser.tasks import TASKS, Server, signed
+from tests.browser.tasks import OTHERS, TASKS, Server, signed
 from tests.vectors.envelope import Recorded, curve
 
 ANSWER = """
@@ -24,7 +24,8 @@ const signed = await opened(given.line);
 admit(signed.task);
 return Promise.all(given.invitations.map(async (invitation, i) => {
   invited(invitation, signed);
-  const sent = message(signed.task, invitation.about, given.curve, i % 2, systemWords);
+  const subject = subjectOf(invitation), place = i % 2;
+  const sent = message(signed.task, subject, given.curve, [place], systemWords);
   return [sent, await envelope(invitation, sent)];
 }));
 """
@@ -32,10 +33,10 @@ return Promise.all(given.invitations.map(async (invitation, i) => {
 
 # ---------------------------------------------------------------------------- is heard
 @needs_node
-@pytest.mark.parametrize("asks", TASKS)
+@pytest.mark.parametrize("asks", TASKS | OTHERS)
 def test_its_envelopes_are_accepted(tmp_path: Path, asks: str) -> None:
     """Each once, all of one length, and what is kept is what was drawn."""
-    server = Server(tmp_path, TASKS[asks])
+    server = Server(tmp_path, (TASKS | OTHERS)[asks])
     given = {"line": server.line, "curve": curve().tolist()}
     given["invitations"] = [i.to_json() for i in server.invitations]
     told = run(tmp_path, ANSWER, given)
@@ -70,7 +71,7 @@ def test_it_sees_curves_as_the_reference_does(tmp_path: Path) -> None:
       admit(task);
       const far = { inf: Infinity, "-inf": -Infinity, nan: NaN };
       const curve = values.map((x) => far[x] ?? x);
-      const sent = message(task, null, curve, 0, tape(words));
+      const sent = message(task, null, curve, [0], tape(words));
       return { ...encoded(task.encoding, curve), sent };
     }));
     """
@@ -96,7 +97,7 @@ def test_a_decision_of_nothing_says_the_first_class(tmp_path: Path) -> None:
     """As the reference has it: only what is above 0 says the second."""
     code = """
     const known = { z: [0, 0], coefficients: [1, -1] };
-    const task = (judge, shift) => ({ encoding: { judge },
+    const task = (judge, shift) => ({ classes: [1, 2], encoding: { judge },
       candidates: { coef: [[9, 9], [1, 1]], intercept: [9, shift] } });
     return [["rescaled", 0], ["coefficients", 0], ["rescaled", 1e-300]].map(
       ([judge, shift]) => [0, 1].map(

@@ -27,23 +27,23 @@ def test_its_rules_name_its_own_script_and_style() -> None:
 
 
 def test_it_names_nothing_that_stores_or_sends() -> None:
-    """No request, no address, no other randomness, and of storage one place."""
-    text = re.sub("<!--.*?-->", "", PAGE.read_text("utf-8"))
+    """One request, no address, no other randomness, and of storage one place."""
+    text = re.sub("<!--.*?-->", "", PAGE.read_text("utf-8"), flags=re.DOTALL)
     for name in (
-        "fetch", "XMLHttp", "WebSocket", "EventSource", "sendBeacon", "RTCPeer",
+        "XMLHttp", "WebSocket", "EventSource", "sendBeacon", "RTCPeer",
         "sessionStorage", "indexedDB", "cookie", "caches", "history.",
-        "innerHTML", "eval", "Function(", "import(", "Math.random", "Date", "http:",
+        "innerHTML", "eval", "Function(", "import(", "Math.random", "new Date", "http:",
         "https:", "src=",
     ):  # fmt: skip
         assert name not in text, name
-    assert text.count("localStorage") == 1
-    assert len(re.findall(r"<script|<style|<link|<img|<iframe|<form|<a ", text)) == 2
+    assert text.count("localStorage") == text.count("fetch") == 1
+    assert len(re.findall(r"<script|<style|<link|<img|<iframe|<form|<a ", text)) == 3
 
 
-def test_it_can_be_read_in_ten_minutes() -> None:
+def test_it_can_be_read_at_one_sitting() -> None:
     """No more lines than a person reads at one go, and few enough of script."""
-    assert len(PAGE.read_text("utf-8").splitlines()) < 535
-    assert len(part("script").splitlines()) < 485
+    assert len(PAGE.read_text("utf-8").splitlines()) < 950
+    assert len(part("script").splitlines()) < 860
 
 
 @needs_node
@@ -55,7 +55,7 @@ def test_the_length_of_an_envelope_tells_nothing(tmp_path: Path, asks: str) -> N
     const { task } = await opened(given.line), lengths = [], drawn = [];
     for (let i = 0; i < 40; i++) {
       const values = given.curve.map((x) => x * i / 5), words = tape(given.words);
-      const sent = message(task, given.invitation.about, values, i % 2, words);
+      const sent = message(task, given.invitation.about, values, [i % 2], words);
       lengths.push((await envelope(given.invitation, sent)).length);
       drawn.push(words.left.length);
     }

@@ -1,5 +1,6 @@
 """The page as a person meets it, in headless Chromium, and what it cannot do there."""
 
+import hashlib
 import hmac
 import json
 import shutil
@@ -14,9 +15,14 @@ from typing import Any, Final
 import pytest
 
 from benchmarks.browser import Page, browser
-from curvote.wire.envelope import read_envelope
+from curvote.client.page import browser_page
+from curvote.intake.box import Intake
+from curvote.wire.envelope import Invitation, is_genuine, read_envelope
+from curvote.wire.strict_json import canonical_json
 from tests.browser.script import PAGE
-from tests.browser.tasks import TASKS, Server
+from tests.browser.tasks import TASKS, Server, signed
+from tests.browser.test_codes import MONITOR
+from tests.envelope_service import NAME, project, serving
 from tests.vectors.envelope import KEY
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
@@ -24,7 +30,7 @@ pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="SKIPPED: no Chromium here, the page is not opened"
 )
 TEXT: Final = "document.getElementById('{}').textContent"
-CHOOSE: Final = "document.querySelectorAll('#classes input')[1].click()"
+CHOOSE: Final = "document.querySelectorAll('#answers button')[1].click()"
 AGREE: Final = "document.getElementById('consent').click()"
 DRAW: Final = "document.getElementById('draw').click()"
 SHOWN: Final = "!document.getElementById('review').hidden"
@@ -64,9 +70,14 @@ def opened() -> Iterator[Page]:
 @pytest.fixture
 def page(opened: Page, tmp_path: Path) -> Page:
     """The client, from its file, with its own folder for what it writes."""
-    place = str(tmp_path / "written")
+    return _loaded(opened, PAGE, tmp_path / "written")
+
+
+def _loaded(opened: Page, file: Path, folder: Path) -> Page:
+    """Return the page once it is there, with a folder for what it writes."""
+    place = str(folder)
     opened.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=place)
-    opened.open(PAGE.as_uri(), seconds=0)
+    opened.open(file.as_uri(), seconds=0)
     opened.until("document.readyState === 'complete' && location.protocol === 'file:'")
     opened.value("localStorage.clear()")
     opened.events.clear()
@@ -205,25 +216,31 @@ ADD: Final = """globalThis.add = (name, given) => {
 }"""
 
 
-@pytest.mark.parametrize("ruled", [True, False])
-def test_its_rules_forbid_every_way_to_send(opened: Page, ruled: bool) -> None:
-    """Also to a script that somebody got into it; without them all would arrive."""
+@pytest.mark.parametrize("rules", ["its own", "with an intake", "none"])
+def test_its_rules_forbid_every_way_to_send(opened: Page, rules: str) -> None:
+    """Also to a script that somebody got into it; without them all would arrive.
+
+    Where it may post to an intake, nothing else of that server is open to it.
+    """
     text, asked = PAGE.read_bytes(), list[str]()
-    given = text if ruled else text.replace(b"Content-Security-Policy", b"X")
-    made = partial(_Asked, asked, given)
-    with ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Asked) as server:
         place = f"http://127.0.0.1:{server.server_port}"
+        given = browser_page(place) if rules == "with an intake" else text
+        if rules == "none":
+            given = text.replace(b"Content-Security-Policy", b"X")
+        server.RequestHandlerClass = partial(_Asked, asked, given)  # type: ignore[assignment]
+        Thread(target=server.serve_forever, daemon=True).start()
         opened.open(place, seconds=0)
         opened.until("document.readyState === 'complete' && location.port !== ''")
         opened.value(ADD)
         for count, (name, way) in enumerate(WAYS.items()):
             opened.value(way.format(f"{place}/{name}"))
-            end = time.monotonic() + (0.2 if ruled else 60)
+            end = time.monotonic() + (60 if rules == "none" else 0.2)
             while time.monotonic() < end and len(set(asked) - FREE) <= count:
                 time.sleep(0.05)
         server.shutdown()
-    assert set(asked) - FREE == (set() if ruled else {f"/{name}" for name in WAYS})
+    arrived = {f"/{name}" for name in WAYS} if rules == "none" else set()
+    assert set(asked) - FREE == arrived
 
 
 @pytest.mark.parametrize(
@@ -248,3 +265,54 @@ def test_what_is_refused_is_said(page, tmp_path, change, why):
     page.give("#files", invitation)
     page.until(SHOWN)
     assert page.value(TEXT.format("refused")) == ""
+
+
+def test_two_buttons_answer_a_monitor(page: Page, tmp_path: Path) -> None:
+    """Two files and a click: no curve, and the code of a word is in the file."""
+    task = MONITOR | {"places": ["north"], "epsilon": 30}
+    digest = hashlib.sha256(canonical_json(task)).hexdigest()
+    invitation = Invitation("0" * 32, "7" * 64, digest, "answer", 0, KEY.fingerprint)
+    texts = {"t.json": signed(task), "i.json": json.dumps(invitation.to_json())}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    page.give("#files", *(tmp_path / name for name in texts))
+    page.until(SHOWN)
+    buttons = "[...document.querySelectorAll('#answers button')]"
+    found = page.value(f"{buttons}.map((button) => button.textContent)")
+    assert found == ["It was right", "It was wrong"]
+    assert "north" in page.value(TEXT.format("budget"))
+    for click in (f"{buttons}[0].click()", AGREE, DRAW):
+        page.value(click)
+    (file,) = _written(page, tmp_path / "written")
+    sent = read_envelope(file.read_bytes())
+    assert is_genuine(sent, invitation.key)
+    assert sent.payload == {"code": 1, "place": 0}
+
+
+def test_an_intake_is_sent_it_and_its_answer_shown(opened: Page, tmp_path: Path):
+    """From a file to the service: accepted, unknown, gone; the last two keep it."""
+    place, told = project(tmp_path / "p"), TEXT.format("done")
+    round_, made = Server(tmp_path, TASKS["report"], 3), tmp_path / "page.html"
+    with Intake(place.intake) as intake:
+        more: dict[str, Any] = {"pipeline": NAME, "needed": 1, "task": round_.task}
+        intake.open_round("one", **more, invitations=round_.invitations[:2])
+
+    def outcome(number: int) -> str:
+        page = _loaded(opened, made, tmp_path / f"written {number}")
+        page.give("#files", *round_.files(number))
+        page.until(SHOWN)
+        for click in (CHOOSE, AGREE, DRAW):
+            page.value(click)
+        return str(page.until(f"!/Sending|again in/.test({told}) && {told}"))
+
+    with serving(place) as service:
+        made.write_bytes(browser_page(f"http://127.0.0.1:{service.port}"))
+        assert outcome(0).startswith("Accepted:")
+        assert not [*tmp_path.glob("written 0/*")]
+        with Intake(place.intake) as intake:
+            assert intake.round("one").accepted == 1
+        assert "knows no such invitation" in outcome(2)
+        assert _written(opened, tmp_path / "written 2")
+    assert "cannot be reached" in outcome(1)
+    assert _written(opened, tmp_path / "written 1")
+    assert not opened.value("document.getElementById('again').hidden")

@@ -31,7 +31,7 @@ admit(task);
 invited(invitation, signed);
 const place = task.classes.indexOf(vector.class);
 const told = encoded(task.encoding, vector.curve);
-const sent = message(task, invitation.about, vector.curve, place, words);
+const sent = message(task, invitation.about, vector.curve, [place], words);
 return { ...told, sent, left: words.left.length, digest: signed.digest,
   fingerprint: signed.fingerprint, envelope: await envelope(invitation, sent),
   sealed: await sealed(invitation, vector.content),

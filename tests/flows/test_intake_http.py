@@ -75,6 +75,32 @@ def accepted(root: Path) -> int:
         return intake.round("one-1").accepted
 
 
+def test_any_page_may_post_and_read_the_answer(
+    service: Service, free: Iterator[Invitation], root: Path
+) -> None:
+    """Without a cookie, whatever the answer; and it may read nothing else here."""
+    before, cross = accepted(root), JSON | {"Origin": "null"}
+    asked = {
+        "Access-Control-Request-Method": "POST",
+        "Origin": "https://foreign.example",
+    }
+    leave = service.ask("OPTIONS", "/v1/envelopes", headers=asked)
+    assert (leave.status, leave.body) == (204, b"")
+    assert leave.headers["access-control-allow-headers"] == "Content-Type"
+    answers = [
+        leave,
+        *(service.send(body, cross) for body in (sent(next(free)), b"{}")),
+    ]
+    assert [answer.status for answer in answers] == [204, 201, 400]
+    for answer in answers:
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-credentials" not in answer.headers
+    assert accepted(root) == before + 1
+    for path in ("/metrics", "/readyz", "/v1/tasks/" + "0" * 64):
+        shut = service.ask("GET", path, headers=cross).headers
+        assert "access-control-allow-origin" not in shut
+
+
 def test_a_batch_has_one_outcome_a_line(
     service: Service, free: Iterator[Invitation]
 ) -> None:
@@ -132,7 +158,8 @@ def test_what_is_no_upload_is_refused_before_anything_is_taken(
     huge = LINES | {"Content-Length": str(MAX_BODY_BYTES + 1)}
     assert service.send(b"", huge).status == 413
     other = service.ask("GET", "/v1/envelopes")
-    assert (other.status, other.headers["allow"]) == (405, "POST")
+    allowed = {*other.headers["allow"].split(", ")}
+    assert (other.status, allowed) == (405, {"OPTIONS", "POST"})
     assert service.ask("GET", "/v1/nothing").status == 404
     assert accepted(root) == before
     assert service.send(good * MAX_BATCH, LINES).lines[0]["status"] == 201

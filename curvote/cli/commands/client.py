@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
@@ -354,8 +353,6 @@ def answer(
 for _name, _alias in ALIASES.items():
     app.command(_name, help=_alias.help, cls=_AnsweringCommand)(answer)
 
-BROWSER_PAGE: Final = "browser.html"
-
 
 class _PageCommand(terminal.RespelledCommand):
     former = MappingProxyType({"TO": "--out"})
@@ -368,13 +365,25 @@ def page(
     out: Annotated[Path, typer.Option("--out", help="New file to write.")] = Path(
         "curvote-client.html"
     ),
+    send: Annotated[
+        str | None,
+        typer.Option(
+            "--send", metavar="URL", help="The one intake to which the page may post."
+        ),
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option("--words", help="TOML or JSON with the page's words, translated."),
+    ] = None,
     as_json: terminal.Json = False,
 ) -> None:
     """Write the page with which people answer a task in their browser."""
+    from curvote.client.page import browser_page
+
     if to is not None:
         terminal.note_former_name("TO", "--out")
         out = to
-    text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
+    text = browser_page(send, words)
     try:
         with out.open("xb") as file:
             file.write(text)
