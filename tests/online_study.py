@@ -23,7 +23,7 @@ PARAMS: dict[str, Any] = SETTINGS | {
     "train.size": 50,
     "online.memory": 1.0,
     "online.more": 15,
-    "online.drop": 3.0,
+    "online.error": 0.05,
 }
 
 

@@ -18,6 +18,7 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.learning import votes
+from curvote.learning.sequences import decline_evidence
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class OnlineRule:
     when_none_pass: str
     weights: str = "excess"
     memory: float = 1.0
-    drop: float = 3.0
+    error: float = 0.05
 
     def __post_init__(self) -> None:
         validate.one_of(votes.WHEN_NONE_PASS, when_none_pass=self.when_none_pass)
         validate.one_of(votes.WEIGHTS, weights=self.weights)
-        validate.positive(drop=self.drop)
+        validate.fraction(error=self.error)
         if not 0.5 < self.keep <= 1:
             raise UserError(f"keep is {self.keep!r}; it must lie in (1/2, 1].")
         if not 0 < self.memory <= 1:
@@ -224,30 +225,20 @@ def incumbent_row(history: Sequence[Arrival]) -> int:
     return max(t for t, row in enumerate(history) if row.added or t == 0)
 
 
-def has_dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
-    """Return whether the newest clients find the incumbent worse.
+def has_dropped(history: Sequence[Arrival], error: float = 0.05) -> bool:
+    """Return whether newer clients find the incumbent worse than earlier ones did.
 
-    Compared are the last row's reading and those before it since the incumbent is in
-    office, pooled, by Fisher's exact test of equal shares, one-sided, at the level
-    that ``drop`` standard errors of a normal law leave below them (3: 0.00135). While
-    the law of the clients stays what it is, or the incumbent does better with every
-    arrival, a false alarm has at most this probability in each arrival, whatever the
-    number of votes, epsilon, and the other votes: all readings judge one classifier,
-    and randomized response maps equal accuracies to equal shares. Without an earlier
-    reading nothing can have dropped: the second arrival after an addition is the
-    first that can be compared.
+    Compared are its readings since it is in office, as looks of
+    `sequences.decline_evidence`: while the law of the clients stays what it is, or the
+    incumbent does better with every arrival, it is ever said to have dropped with
+    probability at most ``error``, whatever the number of arrivals, of votes, epsilon
+    and the other votes. All readings judge one classifier, and randomized response maps
+    equal accuracies to equal shares. Without an earlier reading nothing can have
+    dropped.
     """
-    *before, newest = history
-    earlier = [row.incumbent for row in before[incumbent_row(history) + 1 :]]
-    n, positive = sum(r.n for r in earlier), sum(r.positive for r in earlier)
-    watched = newest.incumbent
-    if not (n and watched.n):
-        return False
-    from scipy.stats import hypergeom, norm  # a second; few systems look back
-
-    totals = n + watched.n, positive + watched.positive
-    level = hypergeom.cdf(watched.positive, *totals, watched.n)
-    return bool(level <= norm.sf(drop))
+    readings = [row.incumbent for row in history[incumbent_row(history) + 1 :]]
+    counts = [r.n for r in readings], [r.positive for r in readings]
+    return decline_evidence(*counts) >= 1 / error
 
 
 def add_arrival(
@@ -270,5 +261,5 @@ def add_arrival(
         ensemble=build_ensemble(updated, rule),
     )
     history = (*roster.history, row)
-    row = replace(row, dropped=has_dropped(history, rule.drop))
+    row = replace(row, dropped=has_dropped(history, rule.error))
     return replace(updated, history=(*roster.history, row))

@@ -237,3 +237,38 @@ class DropDetector:
                 _log_sum(wealth) >= least, np.minimum(times, look - quiet), times
             )
         return times[times > 0] * size
+
+
+def decline_evidence(n: ArrayLike, ones: ArrayLike) -> float:
+    """Return the evidence that bits are 1 less often in later looks, at any look.
+
+    Look t has n[t] bits, of which ones[t] are 1. While shares never fall it ever
+    reaches 1/error with probability at most ``error``, however often it is looked at.
+    It is the likelihood of a fall behind some look, a mixture over looks and shares,
+    over that of the best shares that never fall (Wasserman, Ramdas & Balakrishnan
+    2020). Counts that are not whole or outside 0..n are a UserError; of one look
+    nothing compares: 1 at most.
+    """
+    from scipy.optimize import isotonic_regression  # a second; few look back
+    from scipy.special import betaln, xlogy
+
+    total, right = validate.finite(n=n), validate.finite(ones=ones)
+    if not ((right >= 0) & (right <= total) & (right % 1 == 0)).all():
+        raise UserError("ones must be whole numbers, at most n of each look.")
+    some = total > 0
+    total, right = total[some], right[some]
+    looks = len(total)
+    if not looks:
+        return 1.0
+    before, ones_before = np.cumsum(total), np.cumsum(right)
+    after, ones_after = before[-1] - before, ones_before[-1] - ones_before
+
+    def mixture(sums: FloatArray, counts: FloatArray) -> FloatArray:
+        return np.asarray(betaln(sums + 0.5, counts - sums + 0.5) - betaln(0.5, 0.5))
+
+    falls = mixture(ones_before, before) + mixture(ones_after, after)
+    behind = np.arange(1, looks + 1)
+    weight = np.where(behind < looks, 1 / (behind * (behind + 1.0)), 1 / looks)
+    share = isotonic_regression(right / total, weights=total).x
+    best = (xlogy(right, share) + xlogy(total - right, 1 - share)).sum()
+    return float(np.exp(min(_log_sum(np.log(weight) + falls) - best, 700.0)))

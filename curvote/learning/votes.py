@@ -12,6 +12,7 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.learning.learners.registry import Fits, fit, parameters
+from curvote.learning.sequences import decline_evidence
 
 IntArray = NDArray[np.int64]
 
@@ -215,50 +216,19 @@ def average_classifiers(
     return share @ slopes, float(share @ constants)
 
 
-# Probabilities below this cannot matter for any level that one would act on.
-_NEGLIGIBLE = 1e-18
+def decline_of_votes(n: ArrayLike, positive: ArrayLike) -> float:
+    """Return the evidence that candidates do worse in later batches of votes.
 
-
-def drift_p_value(
-    n: ArrayLike, positive: ArrayLike, new_n: ArrayLike, new_positive: ArrayLike
-) -> float:
-    """Return the p-value of so few new votes "right" if nothing got worse.
-
-    ``n`` and ``positive`` [B] count the votes so far and those "right" among them,
-    ``new_n`` and ``new_positive`` the newest; a candidate without both says nothing.
-    This is Fisher's exact test, one-sided, made one of all candidates: given each
-    one's totals, its new votes "right" are hypergeometric, and their sum is compared,
-    so that it does not matter which candidates the newest votes are about. A candidate
-    with less than half of its total right is reversed, as in MRMA, equation (9): fixed
-    by the totals, that choice cannot look like a fall. Counts that are not whole, or
-    outside 0..n, are a UserError.
+    ``n`` and ``positive`` (T, B) count the votes of T batches on B candidates and those
+    "right" among them. The first batch says which candidates are reversed, as in MRMA,
+    equation (9), and is not looked at again; of the others all votes together are bits
+    of `sequences.decline_evidence`, as invitations are dealt to candidates at random.
+    Counts that are not whole, or outside 0..n, are a UserError.
     """
-    comparable = (np.asarray(n) > 0) & (np.asarray(new_n) > 0)
-    if not comparable.any():
-        return 1.0
-    (old_right, total), (new_right, newest) = (
-        check_vote_counts(np.asarray(right)[comparable], np.asarray(votes)[comparable])
-        for right, votes in ((positive, n), (new_positive, new_n))
-    )
-    all_votes, all_right = total + newest, old_right + new_right
-    is_reversed = 2 * all_right < all_votes
-    all_right = np.where(is_reversed, all_votes - all_right, all_right)
-    observed = int(np.where(is_reversed, newest - new_right, new_right).sum())
-    from scipy.stats import hypergeom  # a second; who reads results needs none
-
-    # The law of the sum, from the least value that is likely at all.
-    least, law = 0, np.ones(1)
-    for votes, right, sample in zip(all_votes, all_right, newest, strict=True):
-        values = np.arange(max(0, sample + right - votes), min(sample, right) + 1)
-        probabilities = hypergeom.pmf(values, votes, right, sample)
-        likely = np.flatnonzero(probabilities > _NEGLIGIBLE)
-        least += int(values[likely[0]])
-        law = np.convolve(law, probabilities[likely[0] : likely[-1] + 1])
-    return min(1.0, float(law[: max(0, observed - least + 1)].sum()))
-
-
-def is_drift(level: float, drop: float) -> bool:
-    """Return whether ``level`` lies below that of ``drop`` standard errors."""
-    from scipy.special import ndtr
-
-    return bool(level <= ndtr(-drop))
+    votes, right = (np.atleast_2d(validate.finite(counts=c)) for c in (n, positive))
+    for batch in zip(right, votes, strict=True):
+        check_vote_counts(batch[0][batch[1] > 0], batch[1][batch[1] > 0])
+    has_votes = votes[0] > 0
+    turned = has_votes & (2 * right[0] < votes[0])
+    right = np.where(turned, votes - right, right)[1:, has_votes]
+    return decline_evidence(votes[1:, has_votes].sum(axis=1), right.sum(axis=1))

@@ -29,7 +29,7 @@ from curvote.curves.encoding import Encoding
 from curvote.data.lookup import resolve_source
 from curvote.intake.admission import Payload
 from curvote.intake.box import Intake
-from curvote.learning.votes import drift_p_value
+from curvote.learning.votes import decline_of_votes
 from curvote.messages import message
 from curvote.messages.roles import Roles, publisher_test_mask, roles_of_table
 from curvote.wire.task import AnyTask, Task
@@ -295,23 +295,21 @@ collect_task = release_task
 
 
 def collect_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the task as published, the batches, and the drift of votes.
+    """Return the task as published, the batches, and the evidence of a decline.
 
-    ``batches`` counts the messages as they were folded in, and ``drift_p_value`` says
-    how probable the newest votes are if no classifier became worse
-    (`watch.drift_p_value`); None where nothing compares.
+    ``batches`` counts the messages as they were folded in, and ``decline`` is the
+    evidence that classifiers became worse meanwhile (`votes.decline_of_votes`); None
+    where nothing compares.
     """
     task = lookup.read_task(params["intake.task"])
-    *earlier, newest = batches = _accepted_batches(params)
-    level = None
-    if earlier:
-        first = _message_table(task, params, earlier)
-        then = _message_table(task, params, [newest])
-        level = drift_p_value(
-            first["n"], first["positive"], then["n"], then["positive"]
-        )
-    counts = {"batches": [len(batch) for batch in batches]}
-    return task_metadata(task) | counts | {"fall": level}
+    batches = _accepted_batches(params)
+    evidence = None
+    if len(batches) > 1:
+        tables = [_message_table(task, params, [batch]) for batch in batches]
+        counts = ([table[name] for table in tables] for name in ("n", "positive"))
+        evidence = decline_of_votes(*map(np.array, counts))
+    sizes = {"batches": [len(batch) for batch in batches]}
+    return task_metadata(task) | sizes | {"decline": evidence}
 
 
 def collect(context: StageContext) -> Rows:

@@ -66,7 +66,7 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
             "privatize": {"mechanism": "gaussian", "params": {"delta": 1e-5}},
             "aggregate": {"weights": "distance"},
             "learners": [{"name": "lda", "label": "L"}],
-            "online": {"drop": 2.5},
+            "online": {"error": 0.02},
         },
         "sampled": {
             "privatize": {"mechanism": "sampled", "params": {"k": 2}},
@@ -89,7 +89,7 @@ BOTH: dict[str, dict[str, dict[str, Any]]] = {
     },
     "votes": {
         "usual": {"project": STANDARD, "votes": {"directions": 7}},
-        "other": {"project": FOURIER, "online": {"drop": 2}, **SEED},
+        "other": {"project": FOURIER, "online": {"error": 0.1}, **SEED},
     },
     "majority": {"usual": {}, "other": SEED},
     "pilot": {

@@ -211,7 +211,7 @@ def test_a_run_says_when_the_newest_votes_are_worse(server: Server) -> None:
         told.append(drift_alerts(server.project, record))
     assert told[:2] == [[], []]
     (line,) = told[2]
-    assert "newest 40 votes find the classifiers worse than the 80 before" in line
+    assert "the newer of 120 votes find the classifiers worse" in line
     assert reason(server.plan()).endswith("the newest are worse")
 
 

@@ -1,85 +1,68 @@
-"""Whether the newest votes are worse: Fisher's test, exact, for all candidates."""
-
-from itertools import product
+"""Whether newer votes are worse: evidence that may be looked at after every batch."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import fisher_exact, hypergeom
 
 from curvote.base.errors import UserError
-from curvote.learning.votes import drift_p_value, is_drift
+from curvote.learning.sequences import decline_evidence
+from curvote.learning.votes import decline_of_votes
 
-COUNT = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
-SOME = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(sorted)
-CANDIDATES = st.lists(st.tuples(SOME, SOME), min_size=1, max_size=3)
-
-
-def told(rows: list[tuple[list[int], list[int]]]) -> float:
-    """Return the level of rows of ((right, n) before, (right, n) newest)."""
-    old, new = zip(*rows, strict=True)
-    (right, n), (good, m) = np.transpose(old), np.transpose(new)
-    return drift_p_value(n, right, m, good)
+ERROR, LOOKS, VOTES = 0.1, 30, 40
 
 
-@given(COUNT, COUNT)
-def test_of_one_candidate_it_is_fishers(old: list[int], new: list[int]) -> None:
-    """One-sided: fewer right; where most are wrong, fewer wrong."""
-    (right, n), (good, m) = old, new
-    table = np.array([[good, m - good], [right, n - right]])
-    if 2 * (right + good) < n + m:
-        table = table[:, ::-1]
-    exact = fisher_exact(table, alternative="less").pvalue if n and m else 1.0
-    assert told([(old, new)]) == pytest.approx(exact, abs=1e-12)
+def ever(share: np.ndarray, rng: np.random.Generator) -> bool:
+    """Return whether evidence of a decline ever comes, look by look."""
+    ones, n = rng.binomial(VOTES, share), np.full(len(share), VOTES)
+    looks = range(1, len(share) + 1)
+    return any(decline_evidence(n[:t], ones[:t]) >= 1 / ERROR for t in looks)
 
 
-@given(CANDIDATES)
-def test_of_several_it_is_the_law_of_their_sum(rows: list[tuple[list[int], list[int]]]):
-    """By enumeration of everything that could have come, given the totals."""
-    laws, observed = [], 0
-    for (right, n), (good, m) in rows:
-        known, seen = right + good, good
-        if 2 * known < n + m:
-            known, seen = n + m - known, m - good
-        observed += seen
-        laws.append([hypergeom.pmf(k, n + m, known, m) for k in range(m + 1)])
-    exact = sum(
-        np.prod([law[k] for law, k in zip(laws, drawn, strict=True)])
-        for drawn in product(*(range(len(law)) for law in laws))
-        if sum(drawn) <= observed
-    )
-    assert told(rows) == pytest.approx(exact, abs=1e-9)
+@pytest.mark.parametrize("ends", [(0.5, 0.5), (0.9, 0.9), (0.6, 0.8)])
+def test_false_alerts_are_bounded_for_ever(ends: tuple[float, float]) -> None:
+    """Where nothing changes, or it gets better; one look at a time would not do."""
+    rng, share = np.random.default_rng(5), np.linspace(*ends, LOOKS)
+    assert np.mean([ever(share, rng) for _ in range(150)]) <= ERROR
+    assert ever(np.repeat([0.9, 0.5], 10), rng)
+
+
+def test_evidence_is_fair_in_the_mean() -> None:
+    """At any one look it is 1 at most, by every outcome of two looks."""
+    for share in (0.2, 0.5, 0.9):
+        law = np.array(
+            [(1 - share) ** 6 * (share / (1 - share)) ** k for k in range(7)]
+        )
+        law *= [1, 6, 15, 20, 15, 6, 1]
+        mean = sum(
+            law[i] * law[j] * decline_evidence([6, 6], [i, j])
+            for i in range(7)
+            for j in range(7)
+        )
+        assert mean <= 1
+    assert decline_evidence([], []) == 1
+    assert decline_evidence([9], [4]) <= 1
 
 
 def test_a_reversed_candidate_falls_when_it_becomes_right() -> None:
-    """What counts is how good it is with its sign turned."""
-    assert is_drift(drift_p_value([90], [5], [30], [14]), 3.0)
-    assert not is_drift(drift_p_value([90], [5], [30], [0]), 3.0)
+    """What counts is how good it is with the sign that the first batch gave it."""
+    worse = decline_of_votes([[90], [90], [90]], [[5], [6], [40]])
+    assert worse > 1e3
+    assert decline_of_votes([[90], [90], [90]], [[5], [40], [6]]) < 1
 
 
-def test_other_candidates_are_no_fall() -> None:
-    """The newest votes are about the bad candidate only: nothing became worse."""
-    level = drift_p_value([100, 100], [95, 55], [0, 100], [0, 55])
-    assert level > 0.3
-    pooled = fisher_exact([[55, 45], [150, 50]], alternative="less").pvalue
-    assert is_drift(pooled, 3.0)
-
-
-def test_false_alarms_are_as_rare_as_said() -> None:
-    """Also with candidates that are as good as chance: reversal makes no alarm."""
-    rng, draws, drop = np.random.default_rng(5), 4000, 1.645
-    rates = np.array([0.5, 0.5, 0.52, 0.8])
-    alarms = 0
-    for _ in range(draws):
-        right, good = rng.binomial(40, rates), rng.binomial(15, rates)
-        alarms += is_drift(drift_p_value([40] * 4, right, [15] * 4, good), drop)
-    share, level = alarms / draws, 0.05
-    assert share <= level + 5 * np.sqrt(level * (1 - level) / draws)
-    assert share > 0.005  # a test that never alarms would pass as well
+def test_the_first_batch_only_gives_signs() -> None:
+    """Reversed by chance, candidates look better there than they are."""
+    rng = np.random.default_rng(3)
+    alerts = 0
+    for _ in range(200):
+        votes = np.full((4, 10), 8)
+        alerts += decline_of_votes(votes, rng.binomial(votes, 0.5)) >= 1 / ERROR
+    assert alerts / 200 <= ERROR
+    assert decline_of_votes([[8, 0], [8, 8], [8, 8]], [[7, 0], [7, 0], [7, 8]]) < 5
 
 
 def test_counts_that_cannot_be_are_refused() -> None:
     """More right than there were votes."""
     with pytest.raises(UserError, match="positive of"):
-        drift_p_value([10], [5], [5], [6])
+        decline_of_votes([[10], [5]], [[5], [6]])
+    with pytest.raises(UserError, match="whole numbers"):
+        decline_evidence([3, 3], [1, 1.5])

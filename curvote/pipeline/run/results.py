@@ -186,21 +186,21 @@ def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
 
 
 def drift_alerts(project: Project, record: RunRecord) -> list[str]:
-    """Return a line for each cell of a run whose newest batch is worse.
+    """Return a line for each cell of a run whose newer batches are worse.
 
     Only a round that stays open has batches (`intake`); what is worse, the system says.
     """
-    alerts = []
+    alerts: list[str] = []
     for view in final_views(project, record):
         senders = [stage.name for stage in view.system.production if stage.message]
-        for facts in map(view.metadata, filter(view.holds, senders)):
-            if view.system.needs_new_round(view.settings, facts):
-                *before, newest = facts["batches"]
-                alerts.append(
-                    f"{view.cell}: the newest {newest} votes find the classifiers worse"
-                    f" than the {sum(before)} before them (p = {facts['fall']:.1g});"
-                    " --new-release asks for new reports and trains anew"
-                )
+        every_facts = map(view.metadata, filter(view.holds, senders))
+        alerts.extend(
+            f"{view.cell}: the newer of {sum(facts['batches'])} votes find the"
+            f" classifiers worse (evidence {facts['decline']:.3g} to 1); --new-release"
+            " asks for new reports and trains anew"
+            for facts in every_facts
+            if view.system.needs_new_round(view.settings, facts)
+        )
     return alerts
 
 

@@ -24,7 +24,6 @@ from curvote.learning.votes import (
     disjoint_parts,
     draw_subsets,
     fit_problems,
-    is_drift,
     reversed_utility,
 )
 from curvote.mechanisms.randomized_response import BinaryRR
@@ -219,10 +218,10 @@ def vote_outcome(view: View) -> dict[str, float]:
 def votes_declined(settings: PipelineSettings, metadata: Metadata) -> bool:
     """Say whether the newest votes found the classifiers worse.
 
-    The level is that of ``online.drop`` standard errors.
+    A false alert is ever given with probability at most ``online.error``.
     """
-    level = metadata.get("fall")
-    return level is not None and is_drift(level, settings.online.drop)
+    evidence = metadata.get("decline")
+    return evidence is not None and bool(evidence >= 1 / settings.online.error)
 
 
 _SCHEMA: Final = "schema.json"

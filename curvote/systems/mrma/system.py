@@ -45,9 +45,9 @@ class Histogram(Strict):
 
 
 class Watch(Strict):
-    """Threshold at which the newest votes of an open round raise an alert."""
+    """Probability of an alert, ever, that votes of an open round should not raise."""
 
-    drop: Annotated[float, Field(gt=0)] = 3.0
+    error: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
 
 class Settings(Taught):

@@ -163,7 +163,7 @@ _ENSEMBLE_COLUMNS = ("passed", "none_passed", "coef", "intercept")
 
 # The rule that turns votes into weights and detects drops.
 update_metadata = study.stated_metadata(
-    **RULE_SETTINGS, memory="online.memory", drop="online.drop"
+    **RULE_SETTINGS, memory="online.memory", error="online.error"
 )
 
 

@@ -108,7 +108,7 @@ _UPDATE = declarations.server_stage(
     STANDINGS,
     HISTORY,
     axes=_AXES,
-    params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.drop"),
+    params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.error"),
 )
 _SCORE = declarations.score_stage(
     f"{_STAGES}:score",

@@ -127,7 +127,7 @@ def test_what_none_of_several_systems_reads_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         PipelinesFile(plain.write(tmp_path, tiny=given)).configure_pipeline("tiny")
     assert "train: none of direct, votes reads it: it belongs" in str(error.value)
-    assert "online.arrivals: not known. Known: drop" in str(error.value)
+    assert "online.arrivals: not known. Known: error" in str(error.value)
 
 
 def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> N
     given = plain.TINY | {
         "source": {"name": "drifting", "points": 20, "periods": 2},
         "protocols": ["mrma", "online"],
-        "online": {"arrivals": 2, "drop": 4},
+        "online": {"arrivals": 2, "error": 0.1},
     }
     configured = PipelinesFile(plain.write(tmp_path, tiny=given)).configure_pipeline(
         "tiny"
     )
     one, other = (setting.pipeline.online for setting in configured.settings)
-    assert (one.model_dump(), other.arrivals) == ({"drop": 4}, 2)
+    assert (one.model_dump(), other.arrivals) == ({"error": 0.1}, 2)
     parts = [part for _, part in labelled_parts(configured.values())]
     assert [part.settings.online for part in parts] == [one, other]
 

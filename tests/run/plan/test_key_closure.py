@@ -123,7 +123,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
         ("learning.votes:averaging_weights", {"aggregate"}),
         ("systems.mrma.stages:mean_errors", {"report"}),
         # In modules that a stage imports, and by no stage reached.
-        ("learning.votes:is_drift", set()),
+        ("learning.votes:decline_of_votes", set()),
         ("learning.learners.margins:fit_logistic", set()),
         ("mechanisms.piecewise:Hybrid._draw", set()),
         ("systems.mrma.system:describe_histogram", set()),
