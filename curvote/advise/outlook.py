@@ -25,7 +25,7 @@ from curvote.learning.volunteers import (
 )
 from curvote.messages.amplification import ShuffledGuarantee, crowd_size
 from curvote.messages.arms import ARM_PROTOCOLS, make_directions
-from curvote.messages.message import messages_of
+from curvote.messages.message import learning_messages
 from curvote.systems.direct import system
 
 DIRECTIONS = 100  # the default of `votes.directions`
@@ -366,7 +366,7 @@ def look_ahead(
         candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
         crowd = min(
             crowd_size(kind, kind.senders.count({"train": n, "vote": 0}), candidates)
-            for kind in messages_of(protocol).values()
+            for kind in learning_messages(protocol).values()
         )
         outside = ShuffledGuarantee.from_local(Budget(epsilon), crowd)
         lied = None

@@ -197,7 +197,7 @@ class TableRelease(Release):
         self, people: People, tape: word_checks.Tape, *, world: int = 0
     ) -> ReleaseOutcome:
         """Release the table of a cohort of these people."""
-        declared = find_system(self.task.protocol).production
+        declared = find_system(self.task.protocol).release_stages(with_judges=True)
         sizes = self._role_sizes(len(people))
         stage = next(s for s in declared if s.message == self.message.name)
         functions = stages.stage_functions(stage.module)
@@ -296,7 +296,7 @@ def table_release(name: str, epsilon: float) -> TableRelease:
     """Return the table ``table.<protocol>.<message>`` of a small task."""
     task = examples.task_named(name, epsilon)
     facts = task, message_of(task), name, {"rows": SIZES}, task.budget, SIZES
-    return TableRelease(*facts, ordered=task.candidates is None)
+    return TableRelease(*facts, ordered=not message_of(task).count_columns)
 
 
 CALLS = 1000

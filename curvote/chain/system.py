@@ -95,7 +95,8 @@ class System:
     """Whole way from data to a result, as one value.
 
     ``settings`` are its own sections of pipelines.yaml; any other section is an error.
-    ``stages`` are those of a study, ``production`` those of a release, if it has any.
+    ``stages`` are those of a study, ``production`` those of a release, if it has any,
+    and ``judging`` what stands behind these where clients are kept as judges.
     ``axes`` make its cells, ``x`` is what stands on the x-axis of its figures, and its
     tables repeat over ``index``. ``messages`` are what leaves whom, ``study_messages``
     says what leaves only in a study, for comparison, and ``audit_tasks`` yields the
@@ -124,6 +125,7 @@ class System:
     settings: type[BaseModel]
     stages: tuple[Stage, ...]
     production: tuple[Stage, ...] = ()
+    judging: tuple[Stage, ...] = ()
     axes: tuple[axis.Axis, ...] = (axis.EPSILON,)
     x: axis.Axis = axis.EPSILON
     index: tuple[axis.Index, ...] = (axis.REPLICATE,)
@@ -199,4 +201,8 @@ class System:
     @property
     def all_stages(self) -> tuple[Stage, ...]:
         """Stages of studies and of production."""
-        return (*self.stages, *self.production)
+        return (*self.stages, *self.release_stages(with_judges=True))
+
+    def release_stages(self, *, with_judges: bool) -> tuple[Stage, ...]:
+        """Return the stages of production, with or without judges."""
+        return (*self.production, *(self.judging if with_judges else ()))

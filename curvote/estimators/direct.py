@@ -48,7 +48,7 @@ from curvote.messages.message import (
     ClientData,
     Message,
     assign_candidates,
-    messages_of,
+    learning_messages,
 )
 from curvote.messages.stages import public_metadata
 from curvote.systems.common import models
@@ -398,7 +398,7 @@ class DirectClassifier(TwoSidedClassifier):
         # The first round's task, with the terms of its message.
         options = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
-        report, *later = messages_of(protocol).values()
+        report, *later = learning_messages(protocol).values()
         terms = report.terms(options.__getitem__, template.encoding)
         self.task_ = replace(template, protocol=protocol, **terms)
         rng, noise = self._count_fit(n)

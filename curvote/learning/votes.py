@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.learning.intervals import binomial_interval
 from curvote.learning.learners.registry import Fits, fit, parameters
 from curvote.learning.sequences import decline_evidence
 
@@ -109,6 +110,23 @@ def estimate_utility(positive: ArrayLike, n: ArrayLike, q: float) -> Utility:
     gain = _vote_gain(q)
     error = np.sqrt(rate * (1 - rate) / total) / gain
     return Utility((rate + q - 1) / gain, error)
+
+
+def judged_accuracy(
+    positive: int, n: int, q: float, confidence: float = 0.95
+) -> tuple[float, float, float, float]:
+    """Return a classifier's accuracy, its standard error, and its interval's ends.
+
+    ``positive`` of ``n`` >= 1 votes say "right", each kept with probability ``q``. The
+    number of them is binomial, so Clopper and Pearson's interval of their share, read
+    through `estimate_utility`'s equation, covers with the ``confidence`` at every
+    accuracy. All but the standard error lie in [0, 1].
+    """
+    utility = estimate_utility([positive], [n], q)
+    ends = binomial_interval(positive, n, confidence)
+    shares = np.clip([(end + q - 1) / _vote_gain(q) for end in ends], 0, 1)
+    value = min(max(float(utility.value[0]), 0.0), 1.0)
+    return value, float(utility.standard_error[0]), float(shares[0]), float(shares[1])
 
 
 def check_vote_counts(positive: ArrayLike, n: ArrayLike) -> tuple[IntArray, IntArray]:

@@ -24,7 +24,7 @@ from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoded, Encoding
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.messages.roles import NARROW_COUNT, Senders
+from curvote.messages.roles import JUDGES, NARROW_COUNT, Senders
 from curvote.wire.strict_json import StrictForm, read_form
 from curvote.wire.task import AnyTask, Task
 
@@ -302,6 +302,12 @@ def messages_of(protocol: str) -> Mapping[str, Message]:
     several = getattr(module, "MESSAGES_BY_SYSTEM", None)
     declared: Mapping[str, Message] = several[protocol] if several else module.MESSAGES
     return declared
+
+
+def learning_messages(protocol: str) -> dict[str, Message]:
+    """Return the messages that a protocol learns from: all but those of judges."""
+    every = messages_of(protocol).items()
+    return {name: kind for name, kind in every if kind.senders is not JUDGES}
 
 
 def message_of(task: AnyTask) -> Message:

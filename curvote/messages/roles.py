@@ -1,8 +1,9 @@
 """Roles of clients in a replicate: who tests, votes, trains or volunteers."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.chain.stage import generator
 
-ROLES = ("test", "vote", "train", "public")
+ROLES = ("test", "vote", "train", "judge", "public")
 # From so many clients on, half of the memory counts.
 NARROW_COUNT = 1 << 22
 TRAIN_PART = " in the publisher's training part"
@@ -46,7 +47,7 @@ class Senders:
 
     def count(self, sizes: Mapping[str, int]) -> int:
         """Return the number of senders if each role has its size."""
-        n = sum(sizes[role] for role in self.roles)
+        n = sum(sizes.get(role, 0) for role in self.roles)
         return len(range(n)[self._part_slice(n)])
 
     def _part_slice(self, n: int) -> slice:
@@ -56,6 +57,40 @@ class Senders:
 TRAINING = Senders(("train",))
 VOTERS = Senders(("vote",))
 EVERYBODY = Senders(("train", "vote"))
+JUDGES = Senders(("judge",))
+
+
+_PERCENT: Final = re.compile(r"(\d+(?:\.\d*)?) ?%")
+MOST_JUDGES: Final = 0.5
+
+
+def parse_percent(value: Any) -> Any:
+    """Return the share that a text such as ``10 %`` states, else the value itself."""
+    match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(match[1]) / 100 if match else value
+
+
+def set_judges_aside(values: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the share ``judges`` taken from those who train and vote.
+
+    Both roles give their last part. What it was taken from before, or what is wrong,
+    stays as it is; other judges than that share are a ValueError.
+    """
+    clients, share = values.get("clients"), parse_percent(values.get("judges"))
+    if not isinstance(clients, dict):
+        return values
+    share = share if isinstance(share, int | float) and 0 < share <= MOST_JUDGES else 0
+    train, vote, judges = (clients.get(role, 0) for role in ("train", "vote", "judge"))
+    if {type(train), type(vote), type(judges)} != {int}:
+        return values
+    judge = round(share * (train + vote + judges))
+    if judges not in (0, judge):
+        raise ValueError("clients.judge follows from `judges`: take it out")
+    if judges or not judge:
+        return values
+    voting = round(share * vote)
+    rest = {"train": train - judge + voting, "vote": vote - voting, "judge": judge}
+    return values | {"clients": clients | rest}
 
 
 def split_roles(
@@ -69,7 +104,7 @@ def split_roles(
 ) -> Roles:
     """Return the row numbers of each role among ``n`` clients.
 
-    Roles are filled in the order test, vote, train, public from a random order. With
+    Roles are filled in the order of `ROLES` from a random order. With
     ``groups`` (n,) whole groups are taken and one that would overshoot a role's size is
     passed over, so no group stands in two roles and a role may end up smaller than
     asked. With ``test_mask`` (n,) those who test are taken from its clients, and all
@@ -81,7 +116,7 @@ def split_roles(
     roles: Roles = {}
     for is_test, where in ((False, TRAIN_PART), (True, TEST_PART)):
         rows = np.flatnonzero(test_mask == is_test)
-        own_sizes = {r: sizes[r] * ((r == "test") == is_test) for r in ROLES}
+        own_sizes = {r: n * ((r == "test") == is_test) for r, n in sizes.items()}
         own_groups = None if groups is None else groups[rows]
         own_roles = _fill_roles(rng, len(rows), own_sizes, own_groups, where)
         roles |= {r: rows[own_roles[r]] for r in ROLES if (r == "test") == is_test}
@@ -120,7 +155,8 @@ def _fill_roles(
 
     Of very many it has numbers of 32 bits, in the same order.
     """
-    if sum(sizes[role] for role in ROLES) > n:
+    sizes = dict.fromkeys(ROLES, 0) | {**sizes}
+    if sum(sizes.values()) > n:
         raise too_many_error(sizes, n, where)
     if groups is None:
         narrow = np.int32 if NARROW_COUNT <= n <= np.iinfo(np.int32).max else np.int64
@@ -146,8 +182,9 @@ def _fill_roles(
 
 def too_many_error(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:
     """Return the error for more clients than there are."""
-    parts = " + ".join(f"{role} {sizes[role]}" for role in reversed(ROLES))
-    total = sum(sizes[role] for role in ROLES)
+    named = [r for r in reversed(ROLES) if sizes.get(r) or r not in JUDGES.roles]
+    parts = " + ".join(f"{role} {sizes[role]}" for role in named)
+    total = sum(sizes.values())
     return UserError(
         f"{parts} asks for {total}, but there are only {n}{where}; ask for fewer.",
         where=("clients",),

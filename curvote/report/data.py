@@ -31,11 +31,13 @@ class Section:
     ``place`` is "numbers" (below the table of scores), "results" (after it), "data",
     "releases" (inside of what left clients) or "end". ``alt_text`` says what its figure
     shows; without one there is none. ``public`` are lines on what is public before any
-    noise, and ``estimates`` is what it calls a stand-in for unknown errors.
+    noise, ``estimates`` is what it calls a stand-in for unknown errors, ``finding`` is
+    the main result, without a full stop, where no true error is known.
     """
 
     name: ClassVar[str]
     place: ClassVar[str]
+    finding: str = ""
 
     @property
     def alt_text(self) -> str:

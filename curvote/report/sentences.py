@@ -293,6 +293,8 @@ def headline(data: PageData) -> str:
     """Return the main result as one sentence."""
     row = headline_row(data)
     if row is None:
+        for finding in (s.finding for s in data.sections if s.finding):
+            return f"{finding}."
         known_of = [s.estimates for s in data.sections if s.estimates]
         beyond = f", beyond {known_of[0]}" if known_of else ""
         who = party_name(data) if has_local_messages(data) else data.record

@@ -272,7 +272,7 @@ def cell_params(
 Point = tuple[str, float, int]
 
 # No report or vote comes from them: they do not count in N.
-_NOT_LEARNING = ("clients.public", "clients.test")
+_NOT_LEARNING = ("clients.public", "clients.test", "clients.judge")
 
 
 @dataclass(frozen=True)
@@ -353,13 +353,17 @@ def study_headline(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Head
 
 
 def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
-    """Return a cell's production metrics as text, shares with errors."""
-    counts = {n: f"{v:,.0f}" for n, v in values.items() if not n.endswith("_se")}
+    """Return a cell's production metrics as text, shares with errors or intervals."""
+    ends = ("_se", "_low", "_high")
+    counts = {n: f"{v:,.0f}" for n, v in values.items() if not n.endswith(ends)}
     shares = {
         name: f"{100 * values[name]:.1f} ± {100 * values[f'{name}_se']:.1f} %"
         for name in counts
         if f"{name}_se" in values
     }
+    for name in (name for name in counts if f"{name}_low" in values):
+        value, low, high = (100 * values[f"{name}{end}"] for end in ("", *ends[1:]))
+        shares[name] = f"{value:.1f} % ({low:.1f} to {high:.1f})"
     return counts | shares
 
 

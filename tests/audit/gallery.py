@@ -25,6 +25,7 @@ from curvote.checks.mechanism_subject import MechanismSubject, build_subject
 from curvote.checks.subject import BROKEN
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.factory import names
+from curvote.systems.common.judgement import aggregated_rule
 from tests.audit import mechanism_twins as mechanisms
 from tests.audit import message_twins as messages
 from tests.audit import release_twins as releases
@@ -69,6 +70,10 @@ TWINS: Mapping[str, Make] = {
     "naked_label": message_twin(messages.NakedLabel(), "mrma"),
     "quiet_label_bin": message_twin(messages.QuietLabelBin(), "mrma"),
     "vote_twice": message_twin(messages.VoteTwice(), "mrma"),
+    "judgement_twice": message_twin(messages.JudgementTwice(aggregated_rule), "direct"),
+    "quiet_where_right": message_twin(
+        messages.QuietWhereRight(aggregated_rule), "direct", FIVE
+    ),
     "judges_both": message_twin(messages.JudgesBoth(), "pilot"),
     "whitened_length": message_twin(messages.WhitenedLength(), "whitened"),
     "direction_twice": message_twin(messages.DirectionTwice(), "direct"),

@@ -16,6 +16,7 @@ from curvote.mechanisms.frequency_oracles import UnarySymmetric
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import ClientData, Message
 from curvote.systems.cells import messages as cells
+from curvote.systems.common.judgement import ReleaseJudgement
 from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.labels import messages as labels
 from curvote.systems.labels.messages import CODE, PRIOR
@@ -99,6 +100,20 @@ class VoteTwice(_Twice, Vote):
     """Answers twice about its candidate, with epsilon each time."""
 
     repeated = "positive"
+
+
+class JudgementTwice(_Twice, ReleaseJudgement):
+    """Answers twice about the released classifier, with epsilon each time."""
+
+    repeated = "right"
+
+
+class QuietWhereRight(ReleaseJudgement):
+    """Noises a judge's bit only where the classifier is wrong."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        noised = super().draw(task, data, entropy)["right"]
+        return {"right": noised | (self.true_signs(task, data) > 0)}
 
 
 class JudgesBoth(Judgement):

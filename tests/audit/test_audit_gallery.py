@@ -51,6 +51,8 @@ CAUGHT_BY = {
     "naked_label": {"statistical", "law"},
     "quiet_label_bin": {"interior"},
     "vote_twice": {"exact", "statistical"},
+    "judgement_twice": {"exact", "statistical"},
+    "quiet_where_right": {"statistical", "law"},
     "judges_both": {"exact", "statistical"},
     "whitened_length": {"statistical", "support"},
     "direction_twice": {"exact", "statistical"},

@@ -64,7 +64,10 @@ ALLOWED: dict[str, dict[str, str]] = {
         "counts": "what they tell of their classes",
     },
     "flows/tracking/flavor.py": {"features": "what data sets tell of their columns"},
-    "flows/tracking/cells.py": {"clients": "the section that says who takes part"},
+    "flows/tracking/cells.py": {
+        "clients": "the section that says who takes part",
+        "judge": "a role of clients",
+    },
     "curvote/wire/task.py": {
         "candidates": "a field of every task",
         "numbers": "what a form holds, in a message",

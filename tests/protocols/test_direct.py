@@ -20,20 +20,23 @@ from curvote.curves.direction import Whitening
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
 from curvote.ledger.book import Ledger
 from curvote.messages import arms
-from curvote.messages.message import ClientData, message_of, messages_of
+from curvote.messages.message import (
+    ClientData,
+    learning_messages,
+    message_of,
+    messages_of,
+)
 from curvote.messages.roles import EVERYBODY, ROLES, split_roles
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import final_model, production_outcomes
 from curvote.systems.common.study import draw_messages, study_clients, study_task
-from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, Refinement
+from curvote.systems.direct.messages import Refinement
 from curvote.wire.task import Task
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.federation.test_exchange import blocked, some_clients
 from tests.memory import Made, Memory, do, here
 from tests.noise import SEED
-
-MESSAGES = MESSAGES_BY_SYSTEM["direct_two"]
 
 D, REPLICATES = 3, 2
 CLIENTS = {"public": 0, "train": 6000, "vote": 14_000, "test": 4000}
@@ -113,7 +116,7 @@ def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None
     """The two parts have no client in common, and are all who train or vote."""
     sizes = dict.fromkeys(ROLES, 0) | {"train": train, "vote": vote, "test": test}
     roles = split_roles(SEED, 0, sum(sizes.values()), sizes)
-    senders = [message.senders for message in MESSAGES.values()]
+    senders = [one.senders for one in learning_messages("direct_two").values()]
     first, second = (one.rows(roles).tolist() for one in senders)
     assert not set(first) & set(second)
     assert sorted(first + second) == sorted([*roles["train"], *roles["vote"]])

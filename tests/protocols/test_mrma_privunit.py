@@ -183,5 +183,5 @@ def test_the_task_is_that_of_one_label_moment() -> None:
     assert asked().mechanism == "privunit"
     assert MESSAGE.senders.count(SIZES) == SIZES["train"]
     assert MESSAGE.min_messages({"train": {"size": 50}}) == 50
-    assert [*MESSAGES] == ["report", "vote"]
+    assert [*MESSAGES] == ["report", "vote", "judgement"]
     assert MESSAGES["vote"].senders.count(SIZES) == SIZES["vote"]

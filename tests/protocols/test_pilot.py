@@ -12,7 +12,7 @@ from curvote.chain.lookup import find_system
 from curvote.checks.examples import example_task
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
-from curvote.messages.message import ClientData, message_of
+from curvote.messages.message import ClientData, learning_messages, message_of
 from curvote.messages.roles import split_roles
 from curvote.pipeline.run import results
 from curvote.systems.pilot.messages import MESSAGES
@@ -53,7 +53,7 @@ def test_each_client_is_asked_once_and_everybody_is() -> None:
     """Whatever their number, in whichever roles."""
     for train, vote in ((1, 4), (60, 80), (7, 0), (500, 1513)):
         roles = {"train": np.arange(train), "vote": np.arange(train, train + vote)}
-        asked = [message.senders.rows(roles) for message in MESSAGES.values()]
+        asked = [m.senders.rows(roles) for m in learning_messages("pilot").values()]
         assert np.array_equal(np.sort(np.concatenate(asked)), np.arange(train + vote))
 
 

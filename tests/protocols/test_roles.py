@@ -32,7 +32,7 @@ def test_nobody_plays_two_roles_and_sizes_are_met(
 
 @given(
     groups=st.lists(st.integers(0, 12), min_size=1, max_size=80),
-    shares=st.tuples(*[st.integers(0, 20)] * 4),
+    shares=st.tuples(*[st.integers(0, 20)] * len(ROLES)),
     seed=st.integers(0, 99),
 )
 def test_no_group_stands_in_two_roles_and_none_overshoots(
@@ -68,7 +68,7 @@ def test_replicates_and_seeds_split_differently() -> None:
 
 @given(
     flags=st.lists(st.booleans(), min_size=1, max_size=60),
-    shares=st.tuples(*[st.integers(0, 12)] * 4),
+    shares=st.tuples(*[st.integers(0, 12)] * len(ROLES)),
     grouped=st.booleans(),
     seed=st.integers(0, 99),
 )

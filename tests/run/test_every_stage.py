@@ -169,7 +169,8 @@ def test_no_server_side_table_holds_a_client_s_numbers(
         places = [(a, t) for a in theirs for t in a.manifest["tables"]]
         assert not any(np.isin(secret, numbers(*place)).any() for place in places)
         searched |= {table for _, table in places}
-    assert searched | OF_LABELS == set(SERVER)
+    only_released = {"judgements"}  # held by tests/protocols/test_judges.py
+    assert searched | OF_LABELS | only_released == set(SERVER)
 
 
 @pytest.mark.parametrize("name", PIPELINES)

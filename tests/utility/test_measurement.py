@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
+from curvote.learning.intervals import binomial_interval
 from curvote.systems.utility.method import measurement
 from curvote.systems.utility.method.deployment import Deployment
-from curvote.systems.utility.method.intervals import binomial_interval
 from curvote.systems.utility.method.measurement import mean_agreement_interval
 from curvote.systems.utility.method.scan import list_deployments, measure
 from tests.utility.settings_of import people, people_known

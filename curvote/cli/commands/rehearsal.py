@@ -38,7 +38,7 @@ from curvote.flows.intake.processes import serve_intake
 from curvote.intake.box import Intake
 from curvote.ledger import places
 from curvote.messages.answer import validate_task
-from curvote.messages.message import messages_of
+from curvote.messages.message import learning_messages, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import min_messages_key
@@ -88,7 +88,8 @@ def derive_project(
             why += " release about whom, and draws nothing"
         raise UserError(f"there is nothing to rehearse: {why}.")
     full: dict[str, Any] = pipeline.model_dump(mode="json")
-    kinds, sizes = messages_of(pipeline.protocol), full.get("clients") or {}
+    messages = messages_of if pipeline.judges else learning_messages
+    kinds, sizes = messages(pipeline.protocol), full.get("clients") or {}
     least = max(kind.min_messages(full) for kind in kinds.values())
     if clients is not None and clients < least:
         raise UserError(
@@ -109,6 +110,9 @@ def derive_project(
             while grown and kind.invited_count({"clients": counts}) < needed + _SPARE:
                 counts |= {role: counts[role] + 1 for role in grown}
         values |= {"clients": counts} if "clients" in values else {}
+        if pipeline.judges:
+            share = counts["judge"] / sum(counts[r] for r in ("train", "vote", "judge"))
+            values["judges"] = share
         if "path" in values["source"]:
             values["source"]["path"] = "made-up.csv"
             _write_public_table(values["source"], needed + _SPARE, folder)
@@ -318,6 +322,7 @@ class Rehearsal:
         payload = envelopes.read_envelope(line).payload
         sizes = {k: v for k, v in payload.items() if isinstance(v, float | list)}
         sizes = sizes or {k: v for k, v in payload.items() if type(v) is int}
+        sizes = sizes or payload  # a bit alone
         absurd = payload | {name: _enlarge(value) for name, value in sizes.items()}
         nobody = replace(invited, id="0" * 32)
         thief = replace(invited, key="0" * len(invited.key))

@@ -92,7 +92,8 @@ def refuse_in_production(
     """
     if "production" not in (file_values.get("mode"), run_values.get("mode")):
         return
-    free = overridable_settings(str(file_values.get("protocol", DEFAULT)))
+    protocol, judges = file_values.get("protocol", DEFAULT), file_values.get("judges")
+    free = overridable_settings(str(protocol), with_judges=bool(judges))
     before, after = (  # equal texts name one release
         {
             path: yaml_document.as_one_line(value)
@@ -110,9 +111,10 @@ def refuse_in_production(
         raise UserError.several(problems)
 
 
-def overridable_settings(protocol: str) -> set[str]:
+def overridable_settings(protocol: str, *, with_judges: bool = False) -> set[str]:
     """Return the dotted settings that are read only after the last message."""
-    stages = find_system(protocol).production if protocol in SYSTEMS else ()
+    system = find_system(protocol) if protocol in SYSTEMS else None
+    stages = system.release_stages(with_judges=with_judges) if system else ()
     last = max((i for i, s in enumerate(stages) if s.message), default=len(stages))
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
@@ -26,6 +33,7 @@ from curvote.chain.settings import (
 from curvote.data.lookup import BALANCE, find_dataset
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
+from curvote.messages.roles import MOST_JUDGES, parse_percent, set_judges_aside
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.reference import describe_settings
 from curvote.pipeline.config.yaml_document import as_one_line
@@ -159,6 +167,10 @@ def min_messages_key(message: str) -> str:
     return f"min_{message}s"
 
 
+_JudgeShare = Annotated[float, Field(gt=0, le=MOST_JUDGES)]
+JudgeShare = Annotated[_JudgeShare, BeforeValidator(parse_percent, str | _JudgeShare)]
+
+
 class Pipeline(Strict):
     """The keys of every pipeline, with every default filled in.
 
@@ -179,6 +191,7 @@ class Pipeline(Strict):
     schedule: Schedule | None = None
     ledger: Accounts | None = None
     intake: Waiting | None = None
+    judges: JudgeShare | None = None
 
     if TYPE_CHECKING:
 
@@ -200,6 +213,12 @@ class Pipeline(Strict):
         """The name of the clients' population in the ledger."""
         named = self.ledger.population if self.ledger else None
         return named or str(self.source["name"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_judges_aside(cls, values: Any) -> Any:
+        """Take the judges out of the clients who train and vote, once."""
+        return set_judges_aside(values) if isinstance(values, dict) else values
 
     @model_validator(mode="before")
     @classmethod

@@ -449,7 +449,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
             for axis in axes
             if not axis.values(pipeline) and (axis.key,) not in places
         ]
-    return [*problems, *_production_problems(pipeline, source_valid)]
+    more = *_judge_problems(pipeline), *_production_problems(pipeline, source_valid)
+    return [*problems, *more]
 
 
 def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
@@ -535,6 +536,24 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
             " in place of `intake` where the records are here."
         )
         yield Problem(message, ("source", "name"))
+
+
+def _judge_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield why clients cannot be kept as judges."""
+    chain, why = find_system(pipeline.protocol), ""
+    if not pipeline.production:
+        why = "judges are for releases: a study knows its accuracy by its test clients."
+    elif chain.production and not chain.judging:
+        why = (
+            f"no task can show the classifier of {pipeline.protocol} to those whom it"
+            " is about, so nobody can say whether it is right; take it out."
+        )
+    elif chain.judging and not pipeline.clients.judge:
+        why = "so few clients leave nobody to judge; state a larger share."
+    elif pipeline.intake and pipeline.intake.online:
+        why = "the classifier changes while the round stays open (intake.online)."
+    if why and pipeline.judges:
+        yield Problem(why, ("judges",))
 
 
 def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:

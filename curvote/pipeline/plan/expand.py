@@ -33,7 +33,9 @@ from curvote.pipeline.plan.step import (
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     """Return the stages of a pipeline's system for the pipeline's mode."""
     chain = find_system(pipeline.protocol)
-    stages = chain.production if pipeline.production else chain.stages
+    stages = chain.stages
+    if pipeline.production:
+        stages = chain.release_stages(with_judges=bool(pipeline.judges))
     pairs = ((s, [t for t in s.tables if t.when(pipeline)]) for s in stages)
     every = tuple(replace(stage, tables=tuple(tables)) for stage, tables in pairs)
     if pipeline.intake is None:

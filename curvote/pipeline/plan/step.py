@@ -27,7 +27,7 @@ from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.stage import SHARED, Place, Stage, StageContext
 from curvote.messages import stages
 from curvote.messages.message import messages_of
-from curvote.messages.roles import ROLES, publisher_test_mask, split_roles
+from curvote.messages.roles import JUDGES, ROLES, publisher_test_mask, split_roles
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project, is_client_side
 from curvote.pipeline.config.schema import Pipeline
@@ -381,7 +381,9 @@ def _assign_cohort(
     roles = split_roles(
         pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
     )
-    members = {role: partial(_sorted_ids, ids, roles[role]) for role in ROLES}
+    # A cohort without judges is named as it was before there were any.
+    there = (r for r in ROLES if r not in JUDGES.roles or len(roles[r]))
+    members = {role: partial(_sorted_ids, ids, roles[role]) for role in there}
     cohort = lists_digest({"population": pipeline.population}, members)
     sending = np.zeros(len(ids), dtype=bool)
     for message in messages_of(pipeline.protocol).values():

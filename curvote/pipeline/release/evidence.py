@@ -318,7 +318,7 @@ def find_traces(project: Project, named: Iterable[str] = ()) -> list[Trace]:
             traces.append(Trace(where, about.get("id"), about.get("head")))
     traces += copies(project).traces()
     for protocol, stage, release, run in records.released_steps(project):
-        stages = find_system(protocol).production if protocol in SYSTEMS else ()
+        stages = find_system(protocol).all_stages if protocol in SYSTEMS else ()
         if any(stage == s.name and s.message for s in stages):
             traces.append(Trace(f"the record of run {run}", release))
     return [*traces, *copies(project, named).witness_traces()]

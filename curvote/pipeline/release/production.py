@@ -34,7 +34,7 @@ from curvote.intake.store import store_exists
 from curvote.ledger.book import Ledger, open_existing
 from curvote.messages import stages
 from curvote.messages.amplification import task_crowd_size
-from curvote.messages.message import messages_of
+from curvote.messages.message import learning_messages, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import RawInput
@@ -275,7 +275,7 @@ def _min_batch(configured: ConfiguredPipeline, round_: Round) -> int | None:
     None: the round closes once it is complete, since what is asked next depends on it.
     """
     waits = configured.pipeline.intake
-    last = [*messages_of(configured.pipeline.protocol)][-1]
+    last = [*learning_messages(configured.pipeline.protocol)][-1]
     return waits.fold if waits and waits.online and round_.asks == last else None
 
 

@@ -19,7 +19,7 @@ from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Metadata, stage_functions
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.messages.message import message_of, messages_of
+from curvote.messages.message import learning_messages, message_of, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
@@ -91,7 +91,9 @@ def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
 
 def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyTask]:
     """Yield a task for each epsilon and message, about what clients project."""
-    kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
+    config = pipeline.model_dump(mode="json")
+    select = messages_of if pipeline.judges else learning_messages
+    kinds = select(pipeline.protocol)
     if not kinds:
         return
     metadata = read("project")

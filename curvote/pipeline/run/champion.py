@@ -61,7 +61,9 @@ def score_model(project: Project, record: RunRecord, cell: Cell) -> ModelScore |
         outcome = results.production_outcomes(project, record).get(cell, {})
         for name in (name for name in outcome if f"{name}_se" in outcome):
             basis["measure"] = f"{name} of a release, {place}"
-            value, tries = outcome[name], int(outcome.get("classifiers", 1))
+            # An interval is about the classifier that was released, not the best one.
+            best = "classifiers" if f"{name}_low" not in outcome else ""
+            value, tries = outcome[name], int(outcome.get(best, 1))
             error = outcome[f"{name}_se"]
             return ModelScore(record.id, basis, value, error, 0, "higher", tries)
         return None

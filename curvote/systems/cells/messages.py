@@ -18,6 +18,7 @@ from curvote.mechanisms import exact
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages import message
 from curvote.messages.roles import EVERYBODY, Senders
+from curvote.systems.common.judgement import ReleaseJudgement, aggregated_rule
 from curvote.systems.common.settings import Shared
 from curvote.wire.task import Task
 
@@ -203,8 +204,11 @@ TREE_ANSWER: Final = Answer(
 )
 
 
-MESSAGES_BY_SYSTEM: Final = {
-    "counts": {"report": COUNTS_ANSWER},
-    "stump": {"report": STUMP_ANSWER},
-    "tree": {"report": TREE_ANSWER},
+_JUDGEMENT: Final = {
+    "judgement": ReleaseJudgement(partial(aggregated_rule, "scorecard"), cells=True)
+}
+MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, message.Message]]] = {
+    "counts": {"report": COUNTS_ANSWER, **_JUDGEMENT},
+    "stump": {"report": STUMP_ANSWER, **_JUDGEMENT},
+    "tree": {"report": TREE_ANSWER, **_JUDGEMENT},
 }

@@ -78,6 +78,7 @@ def cell_system(
         (train, privatize, aggregate, score),
         f"{name} majority",
         releases=(release,),
+        judge_inputs=("privatize", "aggregate"),
         study_messages=(ComparisonLabel().describe,),
         classes=check_cells,
         shorthand=(key,),

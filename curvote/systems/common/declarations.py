@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,6 +16,8 @@ from curvote.data.lookup import resolve_source
 from curvote.messages.measures import ERRORS, methods_named
 from curvote.messages.message import messages_of
 from curvote.systems.common import checks as shared_checks
+from curvote.systems.common.judgement import JUDGEMENTS
+from curvote.systems.common.models import judge_outcome
 from curvote.systems.common.tables import BASIS_ROWS, CLIENTS, CONSTANTS, ENCODED
 
 Names = tuple[str, ...]
@@ -148,6 +151,10 @@ def release_stage(
     )
 
 
+# What judges say of the classifier that a system released.
+JUDGE = release_stage(client_stage("judge", "", JUDGEMENTS), "judgement", ("ingest",))
+
+
 def server_stage(
     name: str,
     place: str,
@@ -190,6 +197,7 @@ def learning_system(
     methods: str,
     *,
     releases: Sequence[Stage] = (),
+    judge_inputs: Names = (),
     checks: Sequence[shared_checks.Check] = (shared_checks.check_test_clients,),
     classes: shared_checks.Check = shared_checks.check_many_classes,
     **fields: Any,
@@ -200,7 +208,9 @@ def learning_system(
     theirs and that of the number of ``classes``. ``methods`` are names, of which the
     first is the main one. Where it can release, ``releases`` are the stages with which
     messages leave clients, in the place of those of the same names; what only a study
-    knows is left out. A message that is not among them is an InternalError.
+    knows is left out. A message that is not among them is an InternalError. Where
+    clients can be kept as judges, ``judge_inputs`` are the stages that they are asked
+    by: one that states a task, and those that make the classifier.
     """
     in_production = {stage.name: stage for stage in releases}
     measured = methods_named(methods)
@@ -213,6 +223,11 @@ def learning_system(
     for stage in production:
         if stage.side == "client -> server" and not stage.message:
             raise InternalError(f"{name}: stage {stage.name} has no release")
+    if judge_inputs:
+        inner = fields.get("production_metrics", lambda _: {})
+        fields["production_metrics"] = partial(judge_outcome, inner)
+        inputs, axes = ("ingest", *judge_inputs), production[-1].axes
+        fields["judging"] = (replace(JUDGE, inputs=inputs, axes=axes),)
     usual_fields: dict[str, Any] = {
         "messages": messages_of(name),
         "metrics": ERRORS,

@@ -24,6 +24,7 @@ from curvote.learning.votes import (
     disjoint_parts,
     draw_subsets,
     fit_problems,
+    judged_accuracy,
     reversed_utility,
 )
 from curvote.mechanisms.randomized_response import BinaryRR
@@ -213,6 +214,24 @@ def vote_outcome(view: View) -> dict[str, float]:
         "utility": float(utility[best]),
         "utility_se": float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1)),
     }
+
+
+def judge_outcome(
+    production_metrics: Callable[[View], Mapping[str, float]], view: View
+) -> dict[str, float]:
+    """Return the accuracy of a release, if it has judges, then its other metrics.
+
+    That is the share of clients for whom the classifier is right, within [0, 1], its
+    standard error, and the ends of its exact 95 % interval.
+    """
+    metrics = dict(production_metrics(view))
+    if not view.holds("judge"):
+        return metrics
+    counts = view.columns("judge", "judgements")
+    n, keep = int(counts["n"][0]), BinaryRR(epsilon=view.cell["epsilon"]).keep
+    accuracy = judged_accuracy(int(counts["positive"][0]), n, keep)
+    names = ("accuracy", "accuracy_se", "accuracy_low", "accuracy_high")
+    return {**dict(zip(names, accuracy, strict=True)), "judges": n, **metrics}
 
 
 def votes_declined(settings: PipelineSettings, metadata: Metadata) -> bool:

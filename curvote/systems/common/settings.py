@@ -1,8 +1,10 @@
 """Sections of pipelines.yaml that several systems share."""
 
+import operator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, WholeNumber
 from curvote.curves.basis import AUTO, MAX_DERIVATIVE, VOLUNTEERS_BASES
@@ -15,12 +17,16 @@ Size = Annotated[
 
 
 class Clients(Strict):
-    """How many clients play each role; ``public`` are the volunteers."""
+    """How many clients play each role; ``public`` are the volunteers.
+
+    ``judge`` follows from `judges`, and stands nowhere where there are none.
+    """
 
     public: Count = 0
     train: WholeNumber
     vote: Count = 0
     test: Count = 0
+    judge: SkipJsonSchema[Count] = Field(default=0, exclude_if=operator.not_)
 
 
 class Representation(Strict):

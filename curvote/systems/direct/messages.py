@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from curvote.messages.message import (
     check_fields,
 )
 from curvote.messages.roles import EVERYBODY, Senders
+from curvote.systems.common.judgement import ReleaseJudgement, aggregated_rule
 from curvote.wire.task import Task
 
 
@@ -342,10 +344,11 @@ def task_at(task: Task, coef: Array) -> Task:
     return replace(task, params={**task.params, "coef": coef.tolist()})
 
 
-MESSAGES: dict[str, Message] = {"report": Direction()}
+JUDGEMENT = {"judgement": ReleaseJudgement(partial(aggregated_rule, "classifier"))}
+MESSAGES: dict[str, Message] = {"report": Direction(), **JUDGEMENT}
 MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
     "direct": MESSAGES,
-    "direct_two": {"report": FIRST_ROUND, "refinement": Refinement()},
-    "direct_one_of": {"report": NamedDirection()},
+    "direct_two": {"report": FIRST_ROUND, "refinement": Refinement(), **JUDGEMENT},
+    "direct_one_of": {"report": NamedDirection(), **JUDGEMENT},
     "sgd": {"gradient": Gradient()},
 }

@@ -332,6 +332,8 @@ DECODED: Final[dict[str, Any]] = {
     "final_model": models.decoded_model,
     "production_metrics": models.count_reports,
 }
+# Of a released classifier: who stated the first task, and who made it.
+JUDGE_INPUTS: Final = ("privatize", "aggregate")
 ARM_FIELDS: Final[dict[str, Any]] = {
     "checks": (checks.check_test_clients, check_choice),
     "resolve_parts": resolve_choice,
@@ -344,6 +346,7 @@ SYSTEM = learning_system(
     (PRIVATIZE, AGGREGATE, SCORE),
     "mean joint majority",
     releases=(RELEASE,),
+    judge_inputs=JUDGE_INPUTS,
     main=("mean", "joint"),
     shorthand=("arm", "intercept"),
     **ARM_FIELDS,
@@ -372,6 +375,7 @@ _DIRECT_TWO = learning_system(
         RELEASE,
         release_stage(_REFINE, "refinement", ("ingest", "privatize", "whiten")),
     ),
+    judge_inputs=JUDGE_INPUTS,
     **ARM_FIELDS,
 )
 
@@ -391,6 +395,7 @@ _DIRECT_ONE_OF = learning_system(
     ),
     "one_of majority",
     releases=(replace(RELEASE, tables=(NAMED_DIRECTIONS,)),),
+    judge_inputs=JUDGE_INPUTS,
     **ARM_FIELDS,
 )
 

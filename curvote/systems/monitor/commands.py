@@ -112,7 +112,7 @@ def watch_document(project: Any, pipeline: str) -> dict[str, Any]:
 
     for record in reversed(load_records(project, pipeline, "completed")):
         for view in final_views(project, record):
-            if view.holds("judge"):
+            if view.holds("watch"):
                 return {"pipeline": pipeline, "run": record.id, **_view_document(view)}
     raise UserError(
         f"{pipeline} has told nothing yet: `curvote run {pipeline}` asks, and counts"
@@ -122,7 +122,7 @@ def watch_document(project: Any, pipeline: str) -> dict[str, Any]:
 
 def _view_document(view: RunView) -> dict[str, Any]:
     tables = {
-        name: view.read("judge", f"watch_{name}")
+        name: view.read("watch", f"watch_{name}")
         for name in ("figures", "windows", "looks", "alarms")
     }
     rows = {
@@ -131,7 +131,7 @@ def _view_document(view: RunView) -> dict[str, Any]:
         )
         for name, table in tables.items()
     }
-    task = view.metadata("judge")["task"]
+    task = view.metadata("watch")["task"]
     answered = int(tables["looks"]["n"].iloc[-1])
     return {"question": task["question"], "answers": answered, **rows}
 

@@ -159,12 +159,12 @@ class Watch(data.Section):
 def gather_watch(views: Sequence[RunView], _: pd.DataFrame) -> Watch | None:
     """Return the section of the one watch of a run."""
     (view, *_rest) = views
-    if not view.holds("judge"):
+    if not view.holds("watch"):
         return None
-    metadata = view.metadata("judge")
+    metadata = view.metadata("watch")
     names = ("figures", "windows", "looks", "alarms")
     tables = {
-        name: pd.DataFrame(view.columns("judge", f"watch_{name}")) for name in names
+        name: pd.DataFrame(view.columns("watch", f"watch_{name}")) for name in names
     }
     task, closes = Task.from_json(metadata["task"]), metadata["closes"]
     return Watch(task, view.settings.monitor, closes=closes, **tables)

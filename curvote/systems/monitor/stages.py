@@ -66,22 +66,22 @@ def _accepted_rounds(params: Params) -> list[tuple[str, str]]:
     return [(round_id, name) for round_id, _, name in pairs]
 
 
-def judge_metadata(inputs: Inputs, params: Params) -> Metadata:
+def watch_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the task and the windows, as the answers have them."""
     return dict(inputs["answer"].metadata)
 
 
-def judge(context: StageContext) -> Rows:
+def watch(context: StageContext) -> Rows:
     """Return figures, their history and alarms, from counts alone.
 
     Looks are taken in the order in which they were folded in, whatever their window.
     """
     task = Task.from_json(context.metadata["task"])
     rows = context.rows("answer", "model_answers")
-    return Judgement.of_answers(task, rows, context.params).tables()
+    return Findings.of_answers(task, rows, context.params).tables()
 
 
-class Judgement:
+class Findings:
     """What all answers say: the figures, windows, looks and alarms of one watch.
 
     Each family of statements errs with probability at most ``error``, at all looks: the
@@ -106,13 +106,13 @@ class Judgement:
             self.detector = drop_detector(self.total, self.question, bound, self.error)
 
     @classmethod
-    def of_answers(cls, task: Task, rows: Columns, params: Params) -> "Judgement":
+    def of_answers(cls, task: Task, rows: Columns, params: Params) -> "Findings":
         """Return what the table ``model_answers`` says, look by look."""
-        judgement = cls(task, params)
+        findings = cls(task, params)
         for look in np.unique(rows["look"]).tolist():
             part = {k: values[rows["look"] == look] for k, values in rows.items()}
-            judgement.add(look, part)
-        return judgement
+            findings.add(look, part)
+        return findings
 
     def add(self, look: int, part: Columns) -> None:
         """Take in the answers of one look."""
@@ -212,7 +212,7 @@ def main_bound(question: Question, reference: float, margin: float) -> float:
 def watch_outcome(view: View) -> dict[str, float]:
     """Return the number of answers, the main figure with its interval, and alarms."""
     names = ("figures", "looks", "alarms")
-    table, looks, alarms = (view.columns("judge", f"watch_{name}") for name in names)
+    table, looks, alarms = (view.columns("watch", f"watch_{name}") for name in names)
     name = str(table["name"][0])
     return {
         "answers": int(looks["n"][-1]),
@@ -227,7 +227,7 @@ def alarm_notes(views: Any) -> list[str]:
     """Return a line for each alarm of a watch."""
     notes = []
     for view in views:
-        table = view.columns("judge", "watch_alarms")
+        table = view.columns("watch", "watch_alarms")
         notes += [
             f"alarm: {name}, found at {n:,} answers (look {look})"
             for name, look, n in zip(*table.values(), strict=True)

@@ -47,9 +47,9 @@ _ANSWER: Final = Stage(
     message=messages.ASKS,
     collected=f"{_STAGES}:collect",
 )
-_JUDGE: Final = Stage(
-    "judge",
-    f"{_STAGES}:judge",
+_WATCH: Final = Stage(
+    "watch",
+    f"{_STAGES}:watch",
     inputs=("answer",),
     axes=("epsilon",),
     params=(
@@ -65,7 +65,7 @@ SYSTEM = System(
     name=messages.PROTOCOL,
     settings=MonitorSettings,
     stages=(),
-    production=(_ANSWER, _JUDGE),
+    production=(_ANSWER, _WATCH),
     messages=messages.MESSAGES,
     audit_tasks=messages.audited_tasks,
     checks=check_settings,

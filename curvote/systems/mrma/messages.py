@@ -1,7 +1,8 @@
 """Messages of MRMA and its variants: a report, then a vote of somebody else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from curvote.messages.message import (
     check_fields,
 )
 from curvote.messages.roles import EVERYBODY, TRAINING, VOTERS
+from curvote.systems.common.judgement import ReleaseJudgement
 from curvote.systems.common.questions import (
     answer_questions,
     complete_labels,
@@ -321,11 +323,29 @@ class DirectionVote(Vote):
     detail = "each judges one random direction, once, with the whole budget"
 
 
-MESSAGES: dict[str, Message] = {"report": Report(), "vote": Vote()}
+def ensemble_lines(
+    code: Callable[[int], Array], task: Task, read: TableReader
+) -> Columns:
+    """Return the lines of the average of classifiers that answer a code's questions."""
+    from curvote.systems.common import models  # no client needs it
+
+    lines = lines_of_variant(read("train", "weak"), "weak")
+    weights = models.signed_weights(read("aggregate", "ensemble"))
+    coef, intercept = models.combine_lines(code(len(task.classes)), lines, weights)
+    return {"coef": coef, "intercept": intercept}
+
+
+JUDGEMENT = {
+    "judgement": ReleaseJudgement(partial(ensemble_lines, one_against_rest_code))
+}
+MESSAGES: dict[str, Message] = {"report": Report(), "vote": Vote(), **JUDGEMENT}
 MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
     "mrma": MESSAGES,
-    "mrma_classes": {"report": ClassReport(), "vote": ClassVote()},
-    "votes": {"vote": DirectionVote()},
+    "mrma_classes": {"report": ClassReport(), "vote": ClassVote(), **JUDGEMENT},
+    "votes": {
+        "vote": DirectionVote(),
+        "judgement": ReleaseJudgement(partial(ensemble_lines, halving_code)),
+    },
     "drift": {"report": Report()},
     "auto": {},  # its choice sends its own
 }

@@ -140,6 +140,7 @@ def _histogram_notes(views: Sequence[system.View]) -> Iterator[str]:
 
 # What MRMA's systems keep, know and ask of votes.
 VOTED: Final[dict[str, Any]] = {
+    "judge_inputs": ("privatize", "train", "aggregate"),
     "final_model": models.ensemble_model,
     "production_metrics": models.vote_outcome,
     "needs_new_round": models.votes_declined,
@@ -262,7 +263,11 @@ _VOTES_SYSTEM = learning_system(
     shorthand=("directions",),
     implied_settings=JUDGED_BY_Z,
     sections=(UTILITIES, *SECTIONS),
-    **VOTED | {"final_model": partial(models.ensemble_model, code=halving_code)},
+    **VOTED
+    | {
+        "final_model": partial(models.ensemble_model, code=halving_code),
+        "judge_inputs": ("train", "evaluate", "aggregate"),
+    },
 )
 
 

@@ -13,6 +13,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages import message
 from curvote.messages.roles import EVERYBODY, Senders
 from curvote.systems.cells.messages import COUNTS_ANSWER, Answer
+from curvote.systems.common import judgement
 from curvote.systems.direct.messages import Direction, task_terms
 from curvote.systems.mrma.messages import Vote
 from curvote.wire.task import Candidates, Task
@@ -121,6 +122,12 @@ def table_scores(
     return np.asarray(sum(score[q][cells[q]] for q in questions))
 
 
+def better_rule(task: Task, read: message.TableReader) -> Columns:
+    """Return the rule that was taken: the line, or the table's cells."""
+    place = int(read("aggregate", "ensemble")["weight"].argmax())
+    return read("decode", ("classifier", "scorecard")[place])
+
+
 MESSAGES: Final[dict[str, message.Message]] = {
     "report": LineReport(),
     "answer": TableAnswer(
@@ -131,4 +138,5 @@ MESSAGES: Final[dict[str, message.Message]] = {
         stage="answer",
     ),
     "vote": Judgement(),
+    "judgement": judgement.ReleaseJudgement(better_rule),
 }

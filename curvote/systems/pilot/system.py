@@ -68,6 +68,7 @@ SYSTEM = declarations.learning_system(
             )
         ),
     ),
+    judge_inputs=("privatize", "decode", "aggregate"),
     classes=check_bins,
     study_messages=(ComparisonLabel().describe,),
     implied_settings=declarations.JUDGED_BY_Z,

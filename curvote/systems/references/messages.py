@@ -19,6 +19,7 @@ from curvote.curves.encoding import Encoding
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages import message
 from curvote.messages.roles import EVERYBODY
+from curvote.systems.common.judgement import ReleaseJudgement
 from curvote.wire.task import Task
 
 
@@ -150,9 +151,16 @@ def _label_codes(task: Task, data: message.ClientData) -> NDArray[np.int64]:
     return codes
 
 
+def elected_lines(task: Task, read: message.TableReader) -> Columns:
+    """Return lines that say the elected class of every record."""
+    k, place = len(task.classes), int(read("aggregate", "elected")["place"][0])
+    score = np.array([2.0 * place - 1]) if k == 2 else np.eye(k)[place]
+    return {"coef": np.zeros((len(score), task.encoding.d)), "intercept": score}
+
+
 # No client sends anything to the others.
 MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, message.Message]]] = {
-    "majority": {"report": Label()},
+    "majority": {"report": Label(), "judgement": ReleaseJudgement(elected_lines)},
     "clean": {},
     "functional": {},
 }

@@ -59,6 +59,7 @@ SYSTEM = declarations.learning_system(
     (_PRIVATIZE, _AGGREGATE, _SCORE),
     "majority",
     releases=(_RELEASE,),
+    judge_inputs=("privatize", "aggregate"),
     final_model=majority_model,
     production_metrics=majority_outcome,
 )

@@ -7,7 +7,12 @@ from typing import Any, Final
 from curvote.curves.encoding import Encoding
 from curvote.messages.message import Message, SettingReader, TableReader
 from curvote.messages.roles import EVERYBODY, Senders
-from curvote.systems.direct.messages import MESSAGES, Refinement, task_terms
+from curvote.systems.direct.messages import (
+    JUDGEMENT,
+    MESSAGES,
+    Refinement,
+    task_terms,
+)
 from curvote.wire.task import Task
 
 WHITENED_PROTOCOL: Final = "whitened"
@@ -38,5 +43,5 @@ class HalfWhitened(Refinement):
 MESSAGES_BY_SYSTEM: Final[Mapping[str, Mapping[str, Message]]] = {
     "volunteers": {},
     "joined": MESSAGES,
-    WHITENED_PROTOCOL: {"report": HalfWhitened()},
+    WHITENED_PROTOCOL: {"report": HalfWhitened(), **JUDGEMENT},
 }

@@ -111,6 +111,7 @@ _JOINED = declarations.learning_system(
     (direct.PRIVATIZE, PUBLISH, _JOIN, _SCORE_JOIN),
     "joined mean joint majority",
     releases=(direct.RELEASE,),
+    judge_inputs=direct.JUDGE_INPUTS,
     **direct.ARM_FIELDS,
 )
 
@@ -166,6 +167,7 @@ _WHITENED = declarations.learning_system(
             ("project.judge",),
         ),
     ),
+    judge_inputs=direct.JUDGE_INPUTS,
     checks=(checks.check_test_clients, check_whitening),
     **direct.DECODED,
 )

@@ -31,15 +31,17 @@ _ROLE_NAMES = {
     "train": "training clients",
     "vote": "vote clients",
     "test": "test clients",
+    "judge": "judges",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Clients(data.Section):
-    """Sizes of roles: (wanted, fewest, most) over the replicates."""
+    """Sizes of roles: (wanted, fewest, most) over the replicates; what judges say."""
 
     sizes: Mapping[str, tuple[int, int, int]]
     groups: str | None = None
+    finding: str = ""
 
     name: ClassVar[str] = "clients"
     place: ClassVar[str] = "end"
@@ -58,19 +60,30 @@ def gather_clients(views: Sequence[RunView], _: pd.DataFrame) -> Clients:
     """Return the sizes of the roles in the first of these cells."""
     view, settings = views[0], views[0].settings
     wanted, groups = settings.clients.model_dump(), settings.source.get("groups")
+    outcome = view.system.production_metrics(view) if settings.production else {}
+    finding = ""
+    if "judges" in outcome:
+        shares = (outcome[f"accuracy{end}"] for end in ("", "_low", "_high"))
+        value, low, high = map(data.format_percent, shares)
+        finding = (
+            f"At epsilon {view.cell['epsilon']:g} the released classifier is right for"
+            f" {value} % of the clients (95 % interval: {low} to {high} %), as"
+            f" {outcome['judges']:,.0f} judges say, who had no part in it"
+        )
     if settings.intake is None:
         replicates = range(settings.replicates if groups else 1)
         roles = [replicate_roles(view, replicate)[1] for replicate in replicates]
-        counts = {role: [len(rows[role]) for rows in roles] for role in reversed(ROLES)}
+        named = [role for role in reversed(ROLES) if role in wanted]
+        counts = {role: [len(rows[role]) for rows in roles] for role in named}
     else:  # no client is here: messages tell
-        outcome = view.system.production_metrics(view)
         reports = int(outcome["reports"])
         # Where nobody votes everybody reports, the training clients first.
         votes = int(outcome.get("votes", max(0, reports - settings.clients.train)))
         trained = reports if "votes" in outcome else reports - votes
         counts = {"train": [trained], "vote": [votes]}
+        counts |= {"judge": [int(outcome["judges"])]} if "judges" in outcome else {}
     sizes = {role: (wanted[role], min(n), max(n)) for role, n in counts.items()}
-    return Clients(sizes, groups)
+    return Clients(sizes, groups, finding)
 
 
 def replicate_roles(view: RunView, replicate: int) -> tuple[Columns, Roles]:

@@ -8,7 +8,7 @@ from curvote.curves.encoding import Encoding
 from curvote.messages.message import SettingReader
 from curvote.messages.roles import TRAINING, Senders
 from curvote.systems.direct.messages import Direction, nominal_terms_task, task_terms
-from curvote.systems.mrma.messages import Vote
+from curvote.systems.mrma.messages import JUDGEMENT, Vote
 from curvote.wire.task import Task
 
 
@@ -33,4 +33,4 @@ class TrainingDirection(Direction):
         return nominal_terms_task(base_task, "mean")
 
 
-MESSAGES = {"report": TrainingDirection(), "vote": Vote()}
+MESSAGES = {"report": TrainingDirection(), "vote": Vote(), **JUDGEMENT}

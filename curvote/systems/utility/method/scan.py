@@ -16,6 +16,7 @@ from curvote.base import validate
 from curvote.base.entropy import SeededEntropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.learning.intervals import binomial_interval
 from curvote.mechanisms.base import LabelMechanism, Law, Mixture
 from curvote.mechanisms.factory import mechanism_class, names
 from curvote.mechanisms.randomized_response import KRR
@@ -35,7 +36,6 @@ from curvote.systems.utility.method.deployment import (
 )
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.trees.engine import cell_counts
-from curvote.systems.utility.method.intervals import binomial_interval
 from curvote.systems.utility.method.profile import (
     Profile,
     certified_bound,

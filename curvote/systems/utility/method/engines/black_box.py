@@ -12,8 +12,8 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.learning.intervals import binomial_interval
 from curvote.mechanisms.base import Law, Mixture
-from curvote.systems.utility.method import intervals
 from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.base import Channel
 
@@ -92,7 +92,7 @@ class BlackBoxSurface(base.Surface):
         if exact is not None:
             return exact
         counts = self.counts(channel, draws.number, draws.entropy)
-        low, high = intervals.binomial_interval(counts, draws.number, draws.confidence)
+        low, high = binomial_interval(counts, draws.number, draws.confidence)
         queries = np.full(len(counts), draws.number, dtype=np.int64)
         return base.Answers(
             counts / draws.number, low, high, "draws", queries, draws.number
