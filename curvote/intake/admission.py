@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -94,13 +95,25 @@ def read_task(text: str) -> AnyTask:
     return lookup.read_task(json.loads(text))
 
 
-def messages_digest(batches: Sequence[Sequence[str]]) -> str | None:
-    """Return the SHA-256 of a set of messages, sorted; None of none.
+def messages_digest(batches: Iterable[Mapping[str, int]]) -> str | None:
+    """Return the SHA-256 of a set of messages, sorted, a line each; None of none.
 
-    It does not depend on how they were split into batches. None names no message.
+    ``batches`` count how often each message came. It does not depend on how they were
+    split into batches. None names no message.
     """
-    texts = sorted(text for batch in batches for text in batch)
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else None
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        counts.update(batch)
+    total, beginning = hashlib.sha256(), ""
+    for text, count in sorted(counts.items()):
+        total.update(f"{beginning}{text}".encode())
+        beginning = "\n"
+        for start in range(1, count, _LINES):
+            total.update(f"\n{text}".encode() * min(_LINES, count - start))
+    return total.hexdigest() if counts else None
+
+
+_LINES: Final = 1 << 12  # hashed at once
 
 
 # The message may be one that was accepted: such an envelope should not be kept.

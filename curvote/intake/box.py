@@ -197,7 +197,7 @@ class Intake:
             current = self._require_round(round_id)
             if current.waiting >= least and not current.closed:
                 self._fold_waiting(current, as_look=as_look)
-            name = admission.messages_digest([*self._folded_batches(round_id).values()])
+            name = admission.messages_digest(self._folded_batches(round_id).values())
         self.tidy()
         return name
 
@@ -215,7 +215,7 @@ class Intake:
                 if current.waiting >= max(least, 1):
                     self._fold_waiting(current)
                 batches = self._folded_batches(round_id).values()
-                name = admission.messages_digest([*batches])
+                name = admission.messages_digest(batches)
                 if name is None:
                     words = f"round {round_id} has no message yet; it stays open."
                     raise UserError(words)
@@ -248,7 +248,7 @@ class Intake:
     def folded(self, round_id: str) -> str | None:
         """Return the digest of the messages that were folded in."""
         self._require_round(round_id)
-        return admission.messages_digest([*self._folded_batches(round_id).values()])
+        return admission.messages_digest(self._folded_batches(round_id).values())
 
     def payloads(self, round_id: str, name: str) -> list[list[admission.Payload]]:
         """Return the batches of the set with digest ``name``, in order, shuffled.
@@ -256,33 +256,41 @@ class Intake:
         What came or was folded in later is left out. A set that the round never had is
         a UserError.
         """
-        return [*self.looks(round_id, name).values()]
+        batches = [
+            [payload for payload, count in counts for _ in range(count)]
+            for counts in self.looks(round_id, name).values()
+        ]
+        for messages in batches:
+            secrets.SystemRandom().shuffle(messages)
+        return batches
 
-    def looks(self, round_id: str, name: str) -> dict[int, list[admission.Payload]]:
-        """Return what `payloads` does, by the batches' numbers."""
+    def looks(
+        self, round_id: str, name: str
+    ) -> dict[int, list[tuple[admission.Payload, int]]]:
+        """Return what `payloads` does by batch number: messages and their counts."""
         self._require_round(round_id)
-        texts = self._folded_batches(round_id)
-        while texts and admission.messages_digest([*texts.values()]) != name:
-            texts.popitem()
-        if not texts:
+        batches = self._folded_batches(round_id)
+        while batches and admission.messages_digest(batches.values()) != name:
+            batches.popitem()
+        if not batches:
             raise UserError(
                 f"the intake {self.name}: round {round_id} holds no set {name[:12]},"
                 " which was accepted. Put the intake's latest backup in its place."
             )
         with self._base.errors():
-            batches = {
-                number: [json.loads(text) for text in batch]
-                for number, batch in texts.items()
+            return {
+                number: [(json.loads(text), count) for text, count in counts.items()]
+                for number, counts in batches.items()
             }
-        for messages in batches.values():
-            secrets.SystemRandom().shuffle(messages)
-        return batches
 
-    def _folded_batches(self, round_id: str) -> dict[int, list[str]]:
-        query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
-            AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
+    def _folded_batches(self, round_id: str) -> dict[int, dict[str, int]]:
+        """Return how often each message was folded in, by batch number."""
+        query = """SELECT batch, payload, count(*) FROM messages
+            WHERE batch IS NOT NULL
+            AND round = (SELECT number FROM rounds WHERE id = ?)
+            GROUP BY batch, payload ORDER BY batch"""
         rows = groupby(self._base.rows(query, round_id), itemgetter(0))
-        return {number: [text for _, text in batch] for number, batch in rows}
+        return {n: {text: count for _, text, count in part} for n, part in rows}
 
     def _require_round(self, round_id: str) -> admission.Round:
         result = self.round(round_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
 from curvote.base import validate
@@ -281,13 +281,17 @@ class Answer(message.Message):
         code = np.asarray(messages[CODE]).astype(mechanism.dtype)
         return np.asarray(mechanism.log_ratio(first.labels, second.labels, code))
 
-    def collect(self, task: Any, messages: Columns) -> Columns:
-        """Return the counts of each place and code."""
+    def collect(
+        self, task: Any, messages: Columns, times: ArrayLike | None = None
+    ) -> Columns:
+        """Return the counts of each place and code; each came so many ``times``."""
         mechanism = task.noise()
         code = np.asarray(messages[CODE]).astype(mechanism.dtype)
         places = messages.get(PLACE, np.zeros(len(code), dtype=np.int64))
         rows = np.column_stack([places, code.reshape(len(code), -1)])
-        distinct, counts = np.unique(rows, axis=0, return_counts=True)
+        distinct, which = np.unique(rows, axis=0, return_inverse=True)
+        weights = np.ones(len(rows)) if times is None else np.asarray(times)
+        counts = np.bincount(which.ravel(), weights=weights, minlength=len(distinct))
         codes = distinct[:, 1:].reshape(len(distinct), *code.shape[1:])
         return {
             PLACE: distinct[:, 0].astype(np.int64),

@@ -50,8 +50,10 @@ def collect(context: StageContext) -> Rows:
             opened = intake.round(round_id)
             number = 0 if opened is None else opened.task.number
             task: Any = lookup.read_task(context.metadata["task"])
-            for look, payloads in intake.looks(round_id, name).items():
-                counts = ANSWER.collect(task, payload_columns(payloads))
+            for look, counted in intake.looks(round_id, name).items():
+                payloads, times = zip(*counted, strict=True)
+                columns = payload_columns([*payloads])
+                counts = ANSWER.collect(task, columns, times)
                 n = len(counts["count"])
                 parts.append(
                     {"window": np.full(n, number), "look": np.full(n, look)} | counts

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from curvote.base.errors import Problem
 from curvote.chain import axis, measure, stage, system
@@ -48,6 +48,14 @@ class Watch(Strict):
     """Probability of an alert, ever, that votes of an open round should not raise."""
 
     error: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+    @model_validator(mode="before")
+    @classmethod
+    def _skip_former_key(cls, values: Any) -> Any:
+        """Leave out ``drop``, which records of earlier versions hold."""
+        if isinstance(values, dict):
+            return {name: value for name, value in values.items() if name != "drop"}
+        return values
 
 
 class Settings(Taught):
