@@ -1,6 +1,6 @@
 """Monitor: intervals at every look, alarms, unbiased figures, and the best encoder.
 
-Run as ``python -m benchmarks.bench_monitor [coverage|drop|figures|encoders]``.
+Run as ``python -m benchmarks.bench_monitor [plan|coverage|drop|figures|encoders]``.
 """
 
 import math
@@ -14,6 +14,10 @@ import numpy as np
 from curvote.learning.sequences import share_interval
 from curvote.monitor import Question, Watch, answers
 from curvote.systems.monitor import encoders
+from curvote.systems.monitor.messages import TASK_SETTINGS, make_task
+from curvote.systems.monitor.plan import Watch as PlannedWatch
+from curvote.systems.monitor.settings import Monitor
+from curvote.systems.monitor.stages import Findings
 
 EPSILONS = (0.5, 1.0, 2.0)
 
@@ -203,7 +207,69 @@ def best_encoders() -> Iterator[str]:
         )
 
 
+def plan(streams: int = 300) -> Iterator[str]:
+    """Yield what the plan says of 20 settings, and what new streams do."""
+    rng = np.random.default_rng(37)
+    settings = [
+        (epsilon, usual, margin, people)
+        for epsilon, people in ((0.5, 4_000), (1.0, 1_500), (2.0, 500), (4.0, 200))
+        for usual, margin in (
+            (0.7, 0.0),
+            (0.8, 0.01),
+            (0.9, 0.0),
+            (0.9, 0.02),
+            (0.97, 0.01),
+        )
+    ]
+    off = []
+    for epsilon, usual, margin, people in settings:
+        terms = Monitor(reference=usual, margin=margin, people=people)
+        watch = PlannedWatch.of_settings(terms)
+        promised = watch.outlook(epsilon)
+        needed = watch.people_needed(epsilon, 4)
+        found = _windows(rng, streams, (epsilon, usual, margin, people))
+        fitting = _windows(rng, streams, (epsilon, usual, margin, needed))
+        off += [found / promised.windows - 1, fitting / 4 - 1]
+        yield (
+            f"epsilon {epsilon:g}, {usual:g} less {margin:g}, {people} people:"
+            f" {found:.2f} windows, promised {promised.windows:.2f};"
+            f" {fitting:.2f} with {needed} people, promised 4"
+        )
+    yield f"largest difference {100 * np.abs(off).max():.1f} %"
+
+
+def _windows(
+    rng: np.random.Generator,
+    streams: int,
+    setting: tuple[float, float, float, int],
+) -> float:
+    """Return the mean number of windows until the alarm of what a run computes."""
+    epsilon, usual, margin, people = setting
+    task = make_task({**TERMS, "question": "right"}, epsilon)
+    mechanism = task.noise()
+    gain, base = float(mechanism.p - mechanism.q), float(mechanism.q)
+    params = {
+        "monitor.error": 0.05,
+        "monitor.rounds": 26,
+        "monitor.reference": usual,
+        "monitor.margin": margin,
+    }
+    windows = []
+    for _ in range(streams):
+        detector = Findings(task, params).detector
+        look = 0
+        while detector.alarm is None:
+            accuracy = usual if look < 4 else usual - 0.05
+            detector.add_counts(people, rng.binomial(people, base + gain * accuracy))
+            look += 1
+        if look > 4:
+            windows.append(look - 4)
+    return float(np.mean(windows))
+
+
+TERMS = dict.fromkeys(TASK_SETTINGS) | {"bins": 1}
 PARTS = {
+    "plan": plan,
     "coverage": coverage,
     "drop": drop,
     "figures": figures,

@@ -165,7 +165,9 @@ class Findings:
     def tables(self) -> Rows:
         """Return the four tables of a watch."""
         every = figures(self.question, self.total, self.error)
-        every += [] if self.question.groups else self._group_figures()
+        if not self.question.groups:
+            by_place = self._group_figures()
+            every += [*by_place, *_median_of_groups(by_place)]
         share = self.error / self.rounds
         by_window = {
             window: figures(self.question, tally, share, main_only=True)[0]
@@ -196,6 +198,25 @@ class Findings:
         }
 
 
+def _median_of_groups(groups: list[Figure]) -> list[Figure]:
+    """Return the median of three or more groups' figures, if there are so many.
+
+    It holds where all groups' intervals do. Whoever lies in one group can move it to
+    the next group's figure and no further: that is what stands for liars.
+    """
+    values = np.sort([figure.value for figure in groups])
+    if len(values) < FEWEST_GROUPS or np.isnan(values).any():
+        return []
+    low, middle, high = (
+        float(np.median([getattr(figure, name) for figure in groups]))
+        for name in ("low", "value", "high")
+    )
+    near = len(values) // 2
+    moved = float(max(values[near + 1] - middle, middle - values[near - 1]))
+    return [Figure("median of groups", middle, low, high, groups[0].share, moved)]
+
+
+FEWEST_GROUPS: Final = 3
 TEXTS: Final = ("name", "member")
 
 
