@@ -39,6 +39,7 @@ from curvote.ledger.session import BATCH
 from curvote.messages.answer import client_inputs
 from curvote.messages.message import ClientData, message_of
 from curvote.systems.labels.messages import CODE, RECORD
+from curvote.systems.monitor.questions import CALIBRATION, CLASS, VERSUS
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.method.task import Level
 from curvote.wire import envelope
@@ -367,7 +368,7 @@ class LabelRelease(CommandRelease):
 
     def people(self, n: int, rng: np.random.Generator) -> People:
         """Return ``n`` labels, the first two furthest apart."""
-        k = len(self.task.classes)
+        k = self.task.label_count
         labels = rng.integers(k, size=n).astype(np.float64)
         labels[:2] = [k - 1.0, 0.0][:n]
         records = rng.permutation(max(self.sizes) + NAMES)[:n]
@@ -426,7 +427,7 @@ class LabelRelease(CommandRelease):
         for n in {self.sizes[0], self.sizes[min(1, len(self.sizes) - 1)]}:
             base = self.people(n, np.random.default_rng(1))
             changed = base.labels.copy()
-            changed[-1] = len(self.task.classes) - 1 - changed[-1]
+            changed[-1] = self.task.label_count - 1 - changed[-1]
             for name, labels in (("label", changed), ("labels", np.zeros(n))):
                 other = replace(base, labels=labels)
                 pairs.append((f"another {name} of {n}", base, other))
@@ -438,6 +439,40 @@ class LabelRelease(CommandRelease):
         if self.message.noise(self.task).name == "subset_selection":
             return output  # which rejects, by words alone
         return {"requests": [len(answer) // 2 for answer in heard["asked"]], **output}
+
+
+class OutcomeRelease(LabelRelease):
+    """The answer about a model of whoever says what it said and what is true."""
+
+    @cached_property
+    def _invitations(self) -> list[Invitation]:
+        count = max(self.sizes) + NAMES
+        return envelope.issue_invitations(self.task, count, server_key().fingerprint)
+
+    def options(self, people: People) -> dict[str, str]:
+        """Return the texts that stand for the word of whoever answers alone."""
+        word, classes = int(people.labels[0]), self.task.classes
+        right, text = "yes", {True: "yes", False: "no"}
+        question = self.task.question
+        if question == CLASS:
+            answer, truth = divmod(word, len(classes))
+            return {"answered": classes[answer], "truth": classes[truth]}
+        answered = text[word % 2 == 1]
+        if question == VERSUS:
+            answered = f"{answered},{text[word > 1]}"
+        options = {"answered": answered, "truth": right}
+        if question == CALIBRATION:
+            bins = self.task.label_count // 2
+            options["probability"] = f"{(word // 2 + 0.5) / bins}"
+        return options
+
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return the codes alone."""
+        return {CODE: super().rows(messages)[CODE]}
+
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
+        """Return the codes, each a draw of its own."""
+        return {CODE: super().redraw(people, entropy)[CODE]}
 
 
 class HospitalRelease(CommandRelease):
@@ -525,8 +560,13 @@ KINDS: Mapping[str, tuple[type[CommandRelease], str, tuple[int, ...]]] = {
     "client_vote": (PersonRelease, "vote", (1,)),
     "client_label": (LabelRelease, "label", (1,)),
     "client_labels": (LabelRelease, "label", REGISTRY),
+    "client_outcome": (OutcomeRelease, "answer", (1,)),
     "client_release": (HospitalRelease, "release", HOSPITAL),
 }
+
+
+# Words of questions of class and of calibration; of the others there are 2 and 4.
+QUESTION_SIZES = (9, 26)
 
 
 def command_names() -> list[str]:
@@ -537,13 +577,18 @@ def command_names() -> list[str]:
     """
     codes = ["labels.code", *(f"labels.code@{k}" for k in (examples.MORE, 100))]
     codes.append(examples.WORDED)
+    outcomes = examples.outcome_names()
+    more_questions = [
+        n for n in examples.outcome_names(QUESTION_SIZES) if n not in outcomes
+    ]
     messages = {
-        "client": examples.released_names(),
+        "client": [n for n in examples.released_names() if n not in outcomes],
         "client_irregular": ["mrma.report"],
         "client_report": ["mrma.report"],
         "client_vote": ["mrma.vote"],
         "client_label": codes,
         "client_labels": codes,
+        "client_outcome": [*outcomes, *more_questions],
         "client_release": tables.example_names(),
     }
     return [f"{way}.{name}" for way, names in messages.items() for name in names]

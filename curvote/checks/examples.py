@@ -113,10 +113,18 @@ def released_names() -> list[str]:
     return _names_for_counts(production_messages())
 
 
+def outcome_names(sizes: tuple[int, ...] = (2, MORE)) -> list[str]:
+    """Return the names of messages about a model, with so many words."""
+    every = production_messages()
+    about = [(p, asks) for p, asks in every if messages_of(p)[asks].about_model]
+    return _names_for_counts(about, sizes)
+
+
 def many_class_names() -> list[str]:
     """Return the names of messages with `MANY` classes, and of codes."""
     messages = [*production_messages(), *study_messages()]
-    return [*_names_for_counts(messages, MANY), *code_names(CODED)]
+    more = [*code_names(CODED), *outcome_names((9,))]  # a question of three classes
+    return [*_names_for_counts(messages, MANY), *more]
 
 
 def _names_for_counts(

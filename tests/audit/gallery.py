@@ -74,6 +74,9 @@ TWINS: Mapping[str, Make] = {
     "quiet_where_right": message_twin(
         messages.QuietWhereRight(aggregated_rule), "direct", FIVE
     ),
+    "answer_not_split": message_twin(messages.AnswerNotSplit(), "monitor", MORE),
+    "answer_twice": message_twin(messages.AnswerTwice(), "monitor"),
+    "quiet_where_sure": message_twin(messages.QuietWhereSure(), "monitor"),
     "judges_both": message_twin(messages.JudgesBoth(), "pilot"),
     "whitened_length": message_twin(messages.WhitenedLength(), "whitened"),
     "direction_twice": message_twin(messages.DirectionTwice(), "direct"),

@@ -20,6 +20,7 @@ from curvote.systems.common.judgement import ReleaseJudgement
 from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.labels import messages as labels
 from curvote.systems.labels.messages import CODE, PRIOR
+from curvote.systems.monitor.messages import Answer
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.systems.pilot.messages import Judgement
 from curvote.systems.volunteers.messages import HalfWhitened
@@ -114,6 +115,31 @@ class QuietWhereRight(ReleaseJudgement):
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         noised = super().draw(task, data, entropy)["right"]
         return {"right": noised | (self.true_signs(task, data) > 0)}
+
+
+class AnswerNotSplit(Answer):
+    """Noises the group and the word with epsilon each, as if they were one."""
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        codes = super().draw(task, data, entropy)[CODE]
+        half = KRR(epsilon=task.epsilon, n_classes=2)
+        groups = half.randomize(data.labels.astype(np.int64) % 2, entropy)
+        return {CODE: codes, "group": groups}
+
+
+class QuietWhereSure(Answer):
+    """Noises an answer only where the word is not the last one."""
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        codes = super().draw(task, data, entropy)[CODE]
+        last = data.labels == task.label_count - 1
+        return {CODE: np.where(last, data.labels.astype(codes.dtype), codes)}
+
+
+class AnswerTwice(_Twice, Answer):
+    """Answers in two windows at once, with epsilon each time."""
+
+    repeated = CODE
 
 
 class JudgesBoth(Judgement):
