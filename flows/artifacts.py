@@ -101,11 +101,16 @@ def show_results(project: Project, record: RunRecord, rows: Rows | None) -> None
 
 def _results(project: Project, record: RunRecord, rows: Rows | None) -> list[str]:
     if record.config.get("mode") == "production":
-        outcomes = results.production_outcomes(project, record)
-        words = {cell: cells.format_outcome(v) for cell, v in outcomes.items()}
+        words = cells.outcome_texts(project, record)
         names = [*dict.fromkeys(name for values in words.values() for name in values)]
         listed = ((c.words, *map(v.get, names)) for c, v in words.items())
-        return ["Known from noised messages:", _table(("cell", *names), listed)]
+        parts = ["Known from noised messages:", _table(("cell", *names), listed)]
+        for reputation in results.reputations(project, record).values():
+            latest = reputation.windows[-_MAX_ROWS:]
+            windows = ((str(w[0]), f"{w[1]:,}", reputation.words(w)) for w in latest)
+            parts.append(_table(("window", "answers", reputation.figure), windows))
+            parts.insert(0, f"**{reputation.title}**")
+        return parts
     every = results.mean_scores(project, record) if rows is None else rows
     scores = [s for s in cells.load_scores(record, every) if not s.metric.group_kind]
     table = ((s.cell.words, s.method, s.metric.name, s.with_error) for s in scores)

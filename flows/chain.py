@@ -19,7 +19,11 @@ from curvote.chain.lookup import all_systems
 from curvote.flows import artifacts, display, environment, lines
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.lines import ask_consent
-from curvote.flows.notices import failures_noticed, send_repeated_notice
+from curvote.flows.notices import (
+    failures_noticed,
+    notice_alarms,
+    send_repeated_notice,
+)
 from curvote.flows.server.flow_runs import tag_flow_run
 from curvote.flows.server.permission import (
     refuse_foreign_overrides,
@@ -242,6 +246,8 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
         record = records.record_end(project, record, status, why)
     if status == "completed" and not plan.configured.pipeline.production:
         main_number(project, record)  # and keeps it, for lists of runs
+    elif status == "completed":
+        notice_alarms(project, record)
     if status == "blocked":
         other = ("completed", "partial", "failed", "interrupted", "killed")
         now = records.count_streak(project, record.pipeline, ["blocked"], other)

@@ -1,4 +1,4 @@
-"""Notices to people: a run failed, waits, was missed, or succeeds again.
+"""Notices to people: a run failed, waits, was missed, finds an alarm, or is well.
 
 Whom, says `runtime.notify` of pipelines.yaml (a command of one's own) and the variable
 CURVOTE_NOTIFY_URLS (addresses as Apprise knows them, parted by spaces). A notice says
@@ -21,6 +21,7 @@ from curvote.flows import lines
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Event, Notify
+from curvote.pipeline.store.records import RunRecord, load_records
 
 URLS_VARIABLE = "CURVOTE_NOTIFY_URLS"
 _COMMAND_SECONDS = 30.0
@@ -29,6 +30,7 @@ _EVENT_TITLES = {
     "failed": ("failure", "{pipeline} failed"),
     "blocked": ("info", "{pipeline} is blocked: it waits for envelopes"),
     "missed": ("warning", "{pipeline} missed a run"),
+    "alarm": ("warning", "{pipeline} gives an alarm"),
     "recovered": ("success", "{pipeline} has recovered"),
 }
 
@@ -92,6 +94,20 @@ def failures_noticed(project: Project, pipeline: str) -> Iterator[None]:
     except Exception:
         send_notice(project, "failed", pipeline)
         raise
+
+
+def notice_alarms(project: Project, record: RunRecord) -> None:
+    """Send a notice of the alarms that the completed run before did not know."""
+    from curvote.pipeline.run.results import reputations
+
+    alarms: list[set[str]] = [set()]
+    for run in load_records(project, record.pipeline, "completed", 2):
+        alarms.append(set())
+        with contextlib.suppress(UserError):  # its tables are gone
+            for model in reputations(project, run).values():
+                alarms[-1].update(model.alarms)
+    if new := ", ".join(sorted(alarms[-1] - alarms[-2])):
+        send_notice(project, "alarm", record.pipeline, run=record.id, alarm=new)
 
 
 def _send_apprise(urls: list[str], notice: dict[str, Any]) -> None:

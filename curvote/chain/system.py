@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from curvote.base.errors import InternalError, Problem
 from curvote.chain import axis
 from curvote.chain.measure import Method, Metric
+from curvote.chain.reputation import Reputation
 from curvote.chain.stage import Columns, Metadata, Place, Stage, Table
 
 
@@ -114,9 +115,10 @@ class System:
     their last name, ``implied_settings`` what such an entry sets by itself.
 
     ``final_model`` makes the model to keep (any object with ``predict``),
-    ``production_metrics`` says what production may know, ``notes`` what a reader of a
-    run should be told, and ``needs_new_round`` whether facts of a round that stays open
-    call for a new one. ``sections`` of the page are modules of its own
+    ``production_metrics`` says what production may know, ``reputation`` how a deployed
+    model stands that production asks about, ``notes`` what a reader of a run should be
+    told, and ``needs_new_round`` whether facts of a round that stays open call for a
+    new one. ``sections`` of the page are modules of its own
     (`curvote.report.data`), and so are the verbs of the command line that a
     module ``commands`` beside it names (`curvote.chain.commands`).
     """
@@ -147,6 +149,7 @@ class System:
     implied_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     final_model: Callable[[View], Any] | None = None
     production_metrics: Callable[[View], Mapping[str, float]] = lambda _: {}
+    reputation: Callable[[View], Reputation] | None = None
     needs_new_round: Callable[[axis.PipelineSettings, dict[str, Any]], bool] = (
         lambda settings, facts: False
     )

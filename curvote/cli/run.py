@@ -94,7 +94,7 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
         return None
     rows: list[Row] = []
     if record.config.get("mode") == "production":
-        print_outcomes(record, results.production_outcomes(project, record))
+        print_outcomes(project, record)
         for line in results.drift_alerts(project, record):
             print(line)
     else:

@@ -16,6 +16,7 @@ from curvote.chain.axis import Cell
 from curvote.cli import terminal
 from curvote.flows.tracking import cells as score_cells
 from curvote.messages.measures import errors_tell_nothing
+from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import comparison as comparisons
 from curvote.pipeline.store import records
 from curvote.report.card import Card, PublicBounds
@@ -149,14 +150,10 @@ def _method_label(score: score_cells.Score) -> str:
     return score.rule or score.method
 
 
-def print_outcomes(
-    record: records.RunRecord, outcomes: Mapping[Cell, Mapping[str, float]]
-) -> None:
+def print_outcomes(project: Project, record: records.RunRecord) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
-    rows = [
-        {"cell": str(cell)} | score_cells.format_outcome(values)
-        for cell, values in outcomes.items()
-    ]
+    outcomes = score_cells.outcome_texts(project, record)
+    rows = [{"cell": str(cell)} | texts for cell, texts in outcomes.items()]
     table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
         table.add_column(name, justify="left" if name == "cell" else "right")

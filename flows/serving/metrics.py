@@ -6,12 +6,14 @@ Names and what they count are those of docs/operations.md.
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from curvote.base.errors import UserError
+from curvote.chain.reputation import Reputation
 from curvote.flows import display
 from curvote.flows.server.launch import LOOPBACK
 from curvote.flows.serving import health
@@ -20,6 +22,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 
 _RUN_STATUSES = ("completed", "partial", "blocked", "failed", "interrupted", "killed")
+_MODEL_METRICS = ("answers", "value", "low", "high", "alarm")
 _Labels = tuple[str, ...]
 _Values = dict[_Labels, float]
 
@@ -43,7 +46,8 @@ class ProjectMetrics:
     def collect(self) -> Iterator[Metric]:
         """Yield every metric; a part that cannot be read is left out."""
         parts = [self._run_metrics, self._stage_metrics, self._serve_metrics]
-        for part in (*parts, self._intake_metrics, self._ledger_metrics):
+        parts += [self._intake_metrics, self._ledger_metrics, self._model_metrics]
+        for part in parts:
             with suppress(UserError, OSError):
                 yield from list(part())
 
@@ -100,6 +104,21 @@ class ProjectMetrics:
         labels, about = ("pipeline", "asks", "what"), "Envelopes of all rounds."
         yield _gauge("intake_envelopes", about, labels, sums)
 
+    def _model_metrics(self) -> Iterator[Metric]:
+        """Yield what models are found to be, by the latest run of each pipeline."""
+        values: dict[str, _Values] = {name: {} for name in _MODEL_METRICS}
+        for name in records.pipeline_names(self.project):
+            for run in records.run_ids(self.project, name, "completed", 1):
+                for model in _reputations(self.project, run):
+                    for what, number in zip(values, model.looks[-1][1:], strict=False):
+                        values[what][name, model.figure] = number
+                    for kind in model.kinds:
+                        values["alarm"][name, kind] = kind in model.alarms
+        for what, by_place in values.items():
+            labels = "pipeline", "kind" if what == "alarm" else "figure"
+            about = f"Of a deployed model, by those it is used on: {what}."
+            yield _gauge(f"model_{what}", about, labels, by_place)
+
     def _ledger_metrics(self) -> Iterator[Metric]:
         """Yield the least remaining budget of any client, by population."""
         from curvote.ledger.book import open_existing
@@ -123,6 +142,17 @@ class ProjectMetrics:
                 remaining[str(row[0]),] = float(row[place])
             about = f"The least {part} that any client of a population has left."
             yield _gauge(f"ledger_room_{part}", about, ("population",), remaining)
+
+
+@lru_cache  # else all is read each time
+def _reputations(project: Project, run: str) -> list[Reputation]:
+    record = records.load_record(project, run)
+    with suppress(UserError):  # its tables are gone
+        if record and record.config.get("mode") == "production":
+            from curvote.pipeline.run import results  # and pandas
+
+            return [*results.reputations(project, record).values()]
+    return []
 
 
 def _gauge(

@@ -16,6 +16,7 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
+from curvote.chain.reputation import Reputation
 from curvote.chain.system import Part, System
 from curvote.pipeline.config import settings
 from curvote.pipeline.config.project import Project
@@ -281,7 +282,7 @@ class Headline:
 
     ``metric`` is that of the numbers, of a study, ``x`` the axis that steps stand for.
     ``run_title`` is the number that MLflow's list shows, ``summary_text`` tell it for
-    each step.
+    each step. Of a deployed model's ``reputation`` steps are looks and windows.
     """
 
     cell: Cell = field(default_factory=Cell)
@@ -290,6 +291,7 @@ class Headline:
     points: tuple[Point, ...] = ()
     title: str = ""
     summary_text: str = ""
+    reputation: Reputation | None = None
 
     @property
     def metric_names(self) -> list[str]:
@@ -352,6 +354,16 @@ def study_headline(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Head
     return Headline(main.cell, main.metric, main.x, tuple(points), title, summary)
 
 
+def outcome_texts(project: Project, record: RunRecord) -> dict[Cell, dict[str, str]]:
+    """Return each cell's production metrics as text; how a model stands, if asked."""
+    outcomes = results.production_outcomes(project, record)
+    texts = {cell: format_outcome(values) for cell, values in outcomes.items()}
+    reputations = results.reputations(project, record)
+    return texts | {
+        cell: reputation.texts() for cell, reputation in reputations.items()
+    }
+
+
 def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
     """Return a cell's production metrics as text, shares with errors or intervals."""
     ends = ("_se", "_low", "_high")
@@ -382,8 +394,12 @@ def main_number(project: Project, record: RunRecord) -> str:
             with suppress(UserError):  # nothing can be written: it is read again
                 records.keep_headline(project, record.id, main, stages)
             return main
+        for reputation in results.reputations(
+            project, record
+        ).values():  # the first cell
+            return f"{reputation.title}, by noised messages"
         outcomes = results.production_outcomes(project, record)
-        for values in outcomes.values():  # the first cell
+        for values in outcomes.values():
             words = format_outcome(values)
             name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
             return f"{name} {words[name]}, by noised messages"
@@ -393,9 +409,14 @@ def main_number(project: Project, record: RunRecord) -> str:
 
 
 def outcomes_headline(
-    outcomes: Mapping[Cell, Metrics], parts: Mapping[Cell, Part]
+    outcomes: Mapping[Cell, Metrics],
+    parts: Mapping[Cell, Part],
+    reputations: Mapping[Cell, Reputation] | None = None,
 ) -> Headline:
     """Return the headline of a release: the values of its first cell."""
+    for cell, reputation in (reputations or {}).items():
+        series, title = tuple(reputation.points()), reputation.title
+        return Headline(cell, None, "", series, title, title, reputation)
     for cell, values in outcomes.items():
         x = x_axis(parts[cell])
         points = [(name, value, axis_step(cell, x)) for name, value in values.items()]

@@ -210,7 +210,8 @@ def log_run(
     if scores:
         headline = words.study_headline(record, score_rows)
     else:
-        headline = words.outcomes_headline(metrics, parts)
+        reputations = results.reputations(project, record)
+        headline = words.outcomes_headline(metrics, parts, reputations)
     main = words.main_method_scores(scores)
     methods = {score.cell: score.series_name for score in main}
     cells = [

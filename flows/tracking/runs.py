@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
+from curvote.chain.reputation import CHAMPION_ALIAS, REGISTERED, Reputation
 from curvote.chain.system import Part
 from curvote.flows.environment import process_tag
 from curvote.flows.tracking import cells as words
@@ -26,7 +27,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.plan.step import file_digest, json_digest
 from curvote.pipeline.run.champion import ModelScore, Verdict, judge, score_model
-from curvote.pipeline.store.records import RunRecord
+from curvote.pipeline.store.records import RunRecord, run_ids
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
 CURRENT_ALIAS = "current"
-# The one that no later one was better than beyond chance, and the latest that was not.
-CHAMPION_ALIAS, CHALLENGER_ALIAS = "champion", "challenger"
+# The latest that was not better than the champion beyond chance.
+CHALLENGER_ALIAS = "challenger"
 _SCORE, _COMPARISONS = "score", "comparisons"
 
 
@@ -99,6 +100,43 @@ def register_model(
         client.set_registered_model_alias(name, alias, model_version.version)
     if verdict.champion:
         client.delete_registered_model_alias(name, CHALLENGER_ALIAS)
+
+
+def link_registered(log: ExperimentLog, run_id: str, reputation: Reputation) -> None:
+    """Link a run with the registered models that it asks about, and tag these.
+
+    A version gets the figure, the alarms and the id of the pipeline's newest run. Where
+    an alias names another one than at first, answers are about both: the run's tags
+    ``versions`` and ``versions_now`` say so, and nothing is linked.
+    """
+    from mlflow.entities import LoggedModelInput
+    from mlflow.exceptions import MlflowException
+
+    client, versions = log.client, list[Any]()
+    named = [*filter(None, map(REGISTERED.fullmatch, reputation.models))]
+    for name, alias, version in (match.groups() for match in named):
+        find = client.get_model_version_by_alias if alias else client.get_model_version
+        with suppress(MlflowException):  # there is none
+            versions.append(find(name, alias or version))
+    registered = ", ".join(match[0] for match in named)  # no quotation marks in it
+    now = ", ".join(f"models:/{v.name}/{v.version}" for v in versions)
+    earlier = log.find("registered", registered)
+    before = (earlier and earlier.data.tags["versions"]) or now
+    tags = {"models": ", ".join(reputation.models), "registered": registered}
+    tags |= {"versions": before} | ({} if before == now else {"versions_now": now})
+    log.write(run_id, [], {}, tags)
+    if before != now:
+        return
+    pipeline, run = log.record.pipeline, log.record.id
+    newest = run_ids(log.project, pipeline, "completed", 1) == [run]
+    sources = (str(v.source).removeprefix("models:/") for v in versions)
+    inputs = [LoggedModelInput(source) for source in sources if source[:2] == "m-"]
+    with suppress(MlflowException):  # not allowed, say: the next run tries again
+        client.log_inputs(run_id, models=inputs)
+        for v in versions if newest else ():
+            for key, text in (reputation.texts() | {"run": run}).items():
+                tag = f"{pipeline}.{key}"
+                client.set_model_version_tag(v.name, v.version, tag, text)
 
 
 _LATEST_FIRST = "attributes.start_time DESC"
@@ -266,6 +304,8 @@ def log_run_with_cells(
             tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
             tags["headline"] = headline.title
             register_model(log, headline.cell, model, parent, tags)
+        if headline.reputation and headline.reputation.models:
+            link_registered(log, parent, headline.reputation)
         log.close(parent)
     except BaseException:
         with contextlib.suppress(Exception):
@@ -303,6 +343,10 @@ def _fill_parent(
     if headline.points:
         cell = f"The cell is {headline.cell.words}; the others are runs below this one."
         ways = f"Steps are {headline.x}: fractions times 1000, counts as they are."
+        if headline.reputation:
+            ways = (
+                "Steps are looks, of all answers so far; of window/ they are windows."
+            )
         about = [headline.summary_text, *about, cell, ways]
     tags = {
         "protocol": ", ".join(protocols),

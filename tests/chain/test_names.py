@@ -81,6 +81,8 @@ ALLOWED: dict[str, dict[str, str]] = {
         "counts": "what they tell of their classes and missing values",
     },
     "curvote/report/sentences.py": {"features": "the same"},
+    "flows/artifacts.py": {"answers": "how many people a figure rests on"},
+    "flows/serving/metrics.py": {"answers": "the same"},
     "flows/tracking/runs.py": {"bayes": "the best value possible, beside a metric"},
     "curvote/pipeline/release/evidence.py": {"releases": "the name of the copy"},
     "curvote/pipeline/release/restore.py": {

@@ -423,8 +423,8 @@ def rehearse_pipeline(
             rehearsal.tell("server", f"signs by the key {key}")
             record = rehearsal.play()
         page = draw_report(project, record)
-        if outcomes := production_outcomes(project, record):
-            print_outcomes(record, outcomes)
+        if production_outcomes(project, record):
+            print_outcomes(project, record)
         if rehearsal.surprises:
             raise InternalError("; ".join(rehearsal.surprises))
         print("Nothing was spent. The numbers are about made-up clients, not yours.")

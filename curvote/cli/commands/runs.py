@@ -25,7 +25,7 @@ def scores(
     project: terminal.ProjectOption = None,
 ) -> None:
     """Print the scores of a pipeline's latest completed run, or of another one."""
-    from curvote.pipeline.run.results import mean_scores
+    from curvote.pipeline.run.results import mean_scores, reputations
     from curvote.pipeline.run.run_object import require_scores
     from curvote.pipeline.store.records import completed_run
 
@@ -34,6 +34,13 @@ def scores(
     if run_id is not None:
         require_scores(place, record)
     rows = mean_scores(place, record)
+    if not rows and (models := [*reputations(place, record).values()]):
+        if as_json:
+            documents = [{"pipeline": pipeline} | model.document() for model in models]
+            terminal.print_json(documents)
+        else:
+            typer.echo("\n".join(model.title for model in models))
+        return
     if not rows:
         raise UserError(
             f"{pipeline} is in production, where nobody knows the true error: `curvote"

@@ -38,7 +38,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.reference import describe_settings
 from curvote.pipeline.config.yaml_document import as_one_line
 
-Event = Literal["failed", "blocked", "missed", "recovered"]
+Event = Literal["failed", "blocked", "alarm", "missed", "recovered"]
 
 
 class Retention(Strict):
@@ -51,7 +51,7 @@ class Retention(Strict):
 class Notify(Strict):
     """Whom to tell, by a command of one's own, when something did not go well."""
 
-    on: tuple[Event, ...] = ("failed", "missed")
+    on: tuple[Event, ...] = ("failed", "alarm", "missed")
     command: tuple[str, ...] = ()
 
 

@@ -16,6 +16,7 @@ from curvote.base.errors import InternalError, UserError
 from curvote.chain.axis import EPSILON, REPLICATE, Cell, Value
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import INTERVAL_ENDS, SCORES, Metric
+from curvote.chain.reputation import Reputation
 from curvote.chain.stage import Columns, Metadata, Place
 from curvote.chain.system import Part, System
 from curvote.curves.columns import RecordPredictor
@@ -155,6 +156,15 @@ def production_outcomes(
         for view in final_views(project, record)
     )
     return {cell: dict(outcome) for cell, outcome in pairs if outcome}
+
+
+def reputations(project: Project, record: RunRecord) -> dict[Cell, Reputation]:
+    """Return how the deployed model stands that each cell of a release asks about."""
+    return {
+        view.cell: view.system.reputation(view)
+        for view in final_views(project, record)
+        if view.system.reputation
+    }
 
 
 def run_notes(project: Project, record: RunRecord) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from curvote.chain import lookup
+from curvote.chain.reputation import Reading, Reputation
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.system import View
 from curvote.intake.box import Intake
@@ -138,17 +139,17 @@ class Findings:
     def _raise_alarms(self, look: int, main: Figure) -> None:
         n = self.total.n
         if self.detector is not None and self.detector.alarm is not None:
-            self.alarms.setdefault("drop", (look, n))
+            self.alarms.setdefault(DROP, (look, n))
         if self.question.name == VERSUS and main.low > 0:
-            self.alarms.setdefault("the first is better", (look, n))
+            self.alarms.setdefault(LEADS[0], (look, n))
         if self.question.name == VERSUS and main.high < 0:
-            self.alarms.setdefault("the second is better", (look, n))
+            self.alarms.setdefault(LEADS[1], (look, n))
         for figure in self._group_figures():
             worse = figure.high < main.low - self.margin
             if self.question.name == ERROR:
                 worse = figure.low > main.high + self.margin
             if worse:
-                name = f"{figure.group} falls behind"
+                name = f"{figure.group} {BEHIND}"
                 self.alarms.setdefault(name, (look, n))
 
     def _group_figures(self) -> list[Figure]:
@@ -218,6 +219,9 @@ def _median_of_groups(groups: list[Figure]) -> list[Figure]:
 
 FEWEST_GROUPS: Final = 3
 TEXTS: Final = ("name", "member")
+# Kinds of alarms; the last is said of a group.
+DROP, LEADS = "drop", ("the first is better", "the second is better")
+BEHIND: Final = "falls behind"
 
 
 def _ends(rows: list[Figure]) -> Columns:
@@ -232,22 +236,34 @@ def main_bound(question: Question, reference: float, margin: float) -> float:
     return reference + margin if question.name == ERROR else reference - margin
 
 
-def watch_outcome(view: View) -> dict[str, float]:
-    """Return the number of answers, the main figure with its interval, and alarms."""
-    names = ("figures", "looks", "alarms")
-    table, looks, alarms = (view.columns("watch", f"watch_{name}") for name in names)
-    name = str(table["name"][0])
-    return {
-        "answers": int(looks["n"][-1]),
-        name: float(table["value"][0]),
-        f"{name}_low": float(table["low"][0]),
-        f"{name}_high": float(table["high"][0]),
-        "alarms": len(alarms["n"]),
-    }
+def watch_reputation(view: View) -> Reputation:
+    """Return how the model of a watch stands; of two, which is better for sure."""
+    names = ("figures", "alarms", "looks", "windows")
+    table, alarms, *runs = (view.columns("watch", f"watch_{name}") for name in names)
+    task = Task.from_json(view.metadata("watch")["task"])
+    readings = (zip(*(c.tolist() for c in t.values()), strict=True) for t in runs)
+    looks, windows = ([Reading(*row) for row in rows] for rows in readings)
+    kinds = [DROP] if view.setting("monitor.reference") is not None else []
+    kinds += LEADS if task.question == VERSUS else ()
+    kinds += [f"{name} {BEHIND}" for name in (*task.groups, *task.places)]
+    better, models = "", task.model or ()
+    if task.question == VERSUS and models:
+        leads = {models[0]: looks[-1].low > 0, models[1]: looks[-1].high < 0}
+        better = next((model for model, beyond in leads.items() if beyond), "")
+    return Reputation(
+        str(table["name"][0]),
+        percent=task.question != ERROR,
+        looks=looks,
+        windows=windows,
+        kinds=kinds,
+        alarms=dict(zip(alarms["alarm"], alarms["n"].tolist(), strict=True)),
+        models=models,
+        better=better,
+    )
 
 
 def alarm_notes(views: Any) -> list[str]:
-    """Return a line for each alarm of a watch."""
+    """Return a line for each alarm, and what would make the better model champion."""
     notes = []
     for view in views:
         table = view.columns("watch", "watch_alarms")
@@ -255,4 +271,10 @@ def alarm_notes(views: Any) -> list[str]:
             f"alarm: {name}, found at {n:,} answers (look {look})"
             for name, look, n in zip(*table.values(), strict=True)
         ]
+        model = watch_reputation(view)
+        if command := model.promotion:
+            notes.append(
+                f"{model.better} is better beyond chance; with MLFLOW_TRACKING_URI"
+                f" set, this would make it the champion: {command}"
+            )
     return notes

@@ -69,7 +69,8 @@ SYSTEM = System(
     messages=messages.MESSAGES,
     audit_tasks=messages.audited_tasks,
     checks=check_settings,
-    production_metrics=stages.watch_outcome,
+    production_metrics=lambda view: stages.watch_reputation(view).outcome(),
+    reputation=stages.watch_reputation,
     notes=stages.alarm_notes,
     sections=(f"{_PAGE}:gather_watch",),
 )
