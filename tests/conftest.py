@@ -61,6 +61,8 @@ LONG = {
     "run/test_final_models.py",
     "run/test_every_stage.py",
     "labels/neural/test_neural.py",
+    "monitor/test_models.py",
+    "monitor/test_year.py",
     "audit/test_audit_commands.py",
     "run/test_clusters.py",
     "pins/test_commands.py",

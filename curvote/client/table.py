@@ -394,6 +394,11 @@ def read_record(path: Path, label: str, task: Task) -> OwnerRecord:
     return OwnerRecord(values, place, times)
 
 
+def read_curve(path: Path, points: int) -> Array:
+    """Return the curve (T,) in a file, one row or one column; UserError: it is none."""
+    return _values_of_line(path, _read_rows(path)[1], points)
+
+
 def _measurements(
     path: Path, header: list[str], rows: list[list[Any]], channels: Sequence[str]
 ) -> tuple[Array, Array]:

@@ -201,11 +201,11 @@ class Intake:
         self.tidy()
         return name
 
-    def close(self, round_id: str, least: int = 1) -> str:
+    def close(self, round_id: str, least: int = 1, *, as_look: bool = False) -> str:
         """Close a round for ever; return the digest of all its messages.
 
-        The digest is that of `fold`. Again: the same digest. Fewer than ``least`` that
-        wait are left out. A round without any message is a UserError.
+        Digest and ``as_look`` are those of `fold`. Again: the same digest. Fewer than
+        ``least`` that wait are left out. A round without any message is a UserError.
         """
         with self._base.writing():
             self._base.lock_round(round_id)
@@ -213,7 +213,7 @@ class Intake:
             name = current.accepted_digest
             if not name:
                 if current.waiting >= max(least, 1):
-                    self._fold_waiting(current)
+                    self._fold_waiting(current, as_look=as_look)
                 batches = self._folded_batches(round_id).values()
                 name = admission.messages_digest(batches)
                 if name is None:

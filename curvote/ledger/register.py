@@ -80,6 +80,11 @@ class Register(DurableBook):
                     " newest in its place. Nothing was drawn."
                 )
 
+    def knows(self, invitation: str) -> bool:
+        """Return whether an ``invitation`` was answered, from any ledger."""
+        query = "SELECT 1 FROM answers WHERE invitation = ?"
+        return bool(self._query_rows(query, invitation))
+
     def refuse_answered(self, invitation: str, attempt: str) -> None:
         """Refuse an ``invitation`` that another ``attempt`` answered, from any ledger.
 

@@ -81,7 +81,8 @@ def answer_outcome(
     """Return the noised payload about what a model said and what is true."""
     message, nothing = message_of(task), np.empty((1, 0))
     candidate = None if about is None else np.array([about])
-    word = np.array([message.word(task, outcome)])
+    with np.errstate(all="ignore"):
+        word = np.array([message.word(task, outcome)])
     data = ClientData(nothing, nothing, word, candidate)
     return payload_at(message.draw(task, data, entropy), 0)
 

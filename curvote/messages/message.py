@@ -188,6 +188,14 @@ class Message(ABC):
         """Return how many senders are invited to one round."""
         return self.senders.count(config["clients"])
 
+    def invited_settings(self, count: int) -> dict[str, dict[str, Any]]:
+        """Return the settings that invite so many, where `clients` does not."""
+        return {}
+
+    def made_up_words(self, task: Any, rng: np.random.Generator) -> dict[str, str]:
+        """Return options of `curvote client answer` for somebody who does not exist."""
+        raise InternalError(f"a {self.name} is about no model")
+
     def windows(self, config: Mapping[str, Any]) -> Windows | None:
         """Return the windows in which it is asked for; None: it is, once."""
         return None
@@ -206,6 +214,15 @@ class Message(ABC):
 
     def word(self, task: Any, outcome: Outcome) -> int:
         """Return the word before noise of a message that is about a model."""
+        raise InternalError(f"a {self.name} is about no model")
+
+    def read_outcomes(
+        self, task: Any, table: Path
+    ) -> tuple[dict[str, tuple[int | None, Outcome]], list[str]]:
+        """Return what models said of the ids of a table, and notes for its holder.
+
+        Of each id there are its public group, None where there are none, and outcome.
+        """
         raise InternalError(f"a {self.name} is about no model")
 
     def model_answer(self, model: Path, record: Path) -> tuple[str, float]:

@@ -152,6 +152,10 @@ def test_a_task_takes_nothing_that_was_given_for_another(home, kind, command, dr
         (GIVEN["label"] | {"invitations": "."}, "or --table and --invitations for"),
         (GIVEN["curve"] | {"id-column": "x"}, "--label-column, --id-column: give"),
         (GIVEN["registry"] | {"label-column": "x"}, "--id-column: give --invitation"),
+        (
+            GIVEN["registry"] | {"group": "x"},
+            "--group, --probability: give --invitation",
+        ),
         (GIVEN["registry"] | {"send": "https://x.example"}, "one envelope"),
     ],
 )

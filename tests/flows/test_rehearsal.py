@@ -17,6 +17,8 @@ from tests.exchange import FAR, NAME
 from tests.house import ROOT
 from tests.processes import run_command, start_command, until
 
+WATCH = {"mode": "production", "protocol": "monitor"}
+WATCH |= {"monitor": {"question": "class", "classes": ["a", "b", "c"]}}
 SHIPPED = (ROOT / "pipelines.yaml").read_text(encoding="utf-8")
 REFUSALS = (
     "twice its cap, and refuses at home: there is no room",
@@ -76,6 +78,7 @@ def rehearsed(real: Path, *words: str) -> subprocess.CompletedProcess[str]:
     ("pipeline", "rounds", "late"),
     [
         (NAME, 2, 400),
+        ("watch", 2, 201),
         pytest.param("heart-remote", 1, 200, marks=pytest.mark.faults),
         pytest.param("labels-remote", 1, 410, marks=pytest.mark.faults),
         pytest.param("phonemes-remote", 2, 410, marks=pytest.mark.faults),
@@ -84,14 +87,21 @@ def rehearsed(real: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_day_shows_every_refusal_and_spends_nothing(
     real: Path, pipeline: str, rounds: int, late: int
 ) -> None:
-    """In each round, of curves, tables and labels; a real intake is not looked at."""
-    plain.write(real / "project", **{NAME: FAR | {"intake": {"sealed": True}}})
-    if pipeline != NAME:
+    """In each round, of curves, tables and labels; a real intake is not looked at.
+
+    Of a watch over a model there are two windows, and what comes late counts.
+    """
+    sealed = {"intake": {"sealed": True}}
+    plain.write(real / "project", **{NAME: FAR | sealed, "watch": WATCH | sealed})
+    if pipeline not in {NAME, "watch"}:
         (real / "project" / "pipelines.yaml").write_text(SHIPPED)
     done = rehearsed(real, pipeline, *["--clients", "20"] * (pipeline == NAME))
     assert done.returncode == 0, done.stderr
     for words in (*REFUSALS, f"close: the server answers {late}"):
         assert done.stdout.count(words) >= rounds, words
+    if pipeline == "watch":
+        assert done.stdout.count("It counts in the window that asked") == 4
+        assert done.stdout.count("has 64 messages of 64 honest clients") == 1
     second = done.stdout.count("answers another task: the server answers 409")
     assert second == rounds - 1
     assert "Nothing was spent" in done.stdout

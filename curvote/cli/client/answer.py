@@ -108,6 +108,9 @@ class Holdings:
             kind = message_of(task)
             answer, sure = kind.model_answer(self.model, self.record)
             answered, probability = [answer], kind.stated_probability(task, sure)
+            if not answer:  # whoever looks on may know; the server must not
+                note = "curvote: the model failed on the record, which counts as wrong"
+                typer.echo(note, err=True)
         return Outcome(tuple(answered), str(self.truth), self.group, probability)
 
     def way(self, command: str) -> Way:
@@ -128,6 +131,9 @@ class Holdings:
             raise UserError(f"give {ways}.")
         if way is not Way.TABLE and (self.label_column or self.id_column):
             raise UserError(f"--label-column, --id-column: give {Way.TABLE.words}.")
+        beside = self.group is not None or self.probability is not None
+        if beside and way not in {Way.OUTCOME, Way.MODEL}:
+            raise UserError(f"--group, --probability: give {Way.OUTCOME.words}.")
         return way
 
 

@@ -38,11 +38,12 @@ from curvote.flows.intake.processes import serve_intake
 from curvote.intake.box import Intake
 from curvote.ledger import places
 from curvote.messages.answer import validate_task
-from curvote.messages.message import learning_messages, messages_of
+from curvote.messages.message import learning_messages, message_of, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import PIPELINES, Project
 from curvote.pipeline.config.schema import min_messages_key
 from curvote.pipeline.release import publication
+from curvote.pipeline.release.windows import release_windows
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
 from curvote.pipeline.run.results import production_outcomes
@@ -59,10 +60,10 @@ _READY_WITHIN: Final = 60.0  # seconds
 
 
 def run_once(
-    project: Project, configured: ConfiguredPipeline
+    project: Project, configured: ConfiguredPipeline, *, new_release: bool = False
 ) -> tuple[Plan, records.RunRecord, list[publication.PublishedRound]]:
     """Do what `curvote run` does in this process: all that is not blocked, publish."""
-    plan = make_plan(project, configured, fetch=True)
+    plan = make_plan(project, configured, fetch=True, new_release=new_release)
     record = records.record_start(project, plan.configured, plan.steps, process_tag())
     for step in plan.steps_to_run():
         execute_step(project, step)
@@ -98,22 +99,28 @@ def derive_project(
         )
     needed = max(clients or FEWEST, least)
     senders = [kind.senders.roles for kind in kinds.values()]
+    asks_in_windows = any(kind.windows(full) for kind in kinds.values())
     while True:
-        values = deepcopy(file.values["pipelines"][name])
+        values: dict[str, Any] = deepcopy(file.values["pipelines"][name])
         values.pop("schedule", None)
-        values["intake"] |= {"fold": _SPARE} if full["intake"]["online"] else {}
+        if full["intake"]["online"] or asks_in_windows:
+            values["intake"] |= {"fold": _SPARE}
         counts = sizes | {role: 0 for roles in senders for role in roles}
         for message, kind in kinds.items():
-            if not kind.per_table:
+            for section, terms in kind.invited_settings(needed + _SPARE).items():
+                values[section] = (values.get(section) or {}) | terms
+            if not (kind.per_table or asks_in_windows):
                 values["intake"] |= {min_messages_key(message): needed}
             grown = [role for role in kind.senders.roles if sizes.get(role)]
             while grown and kind.invited_count({"clients": counts}) < needed + _SPARE:
                 counts |= {role: counts[role] + 1 for role in grown}
         values |= {"clients": counts} if "clients" in values else {}
-        if pipeline.judges:
-            share = counts["judge"] / sum(counts[r] for r in ("train", "vote", "judge"))
-            values["judges"] = share
-        if "path" in values["source"]:
+        judges = counts.get("judge", 0)
+        share = judges / (
+            judges + sum(counts.get(r, 0) for r in ("train", "vote")) or 1
+        )
+        values |= {"judges": share} if pipeline.judges else {}
+        if "path" in values.get("source", {}):
             values["source"]["path"] = "made-up.csv"
             _write_public_table(values["source"], needed + _SPARE, folder)
         texts = {"defaults": file.values.get("defaults"), "pipelines": {name: values}}
@@ -180,6 +187,8 @@ class MadeUpClient:
             form["columns"] = {name: {"bounds": ends} for name, ends in bounds.items()}
             form["classes"] = classes
             (home / "form.yaml").write_text(json.dumps(form))
+        if way is Way.OUTCOME:
+            words = message_of(task).made_up_words(task, rng)
         if way is Way.CURVE:
             words["curve"], public = str(home / "curve.csv"), task.encoding.constants
             numbers = rng.normal(size=task.encoding.d) + place - (len(classes) - 1) / 2
@@ -242,9 +251,12 @@ class Rehearsal:
         """Print one line of the day."""
         print(f"{who:<12}  {text}", flush=True)
 
-    def run(self) -> tuple[records.RunRecord, list[publication.PublishedRound]]:
+    def run(
+        self, *, new_release: bool = False
+    ) -> tuple[records.RunRecord, list[publication.PublishedRound]]:
         """Run the pipeline, and tell how far it came."""
-        plan, record, opened = run_once(self.project, self.configured)
+        run = run_once(self.project, self.configured, new_release=new_release)
+        plan, record, opened = run
         for round_ in opened:
             names = f"{round_.task.name} (signed) and {round_.invitations.name}"
             self.tell("server", f"publishes {names}")
@@ -271,8 +283,10 @@ class Rehearsal:
         else:
             self.surprises.append(f"{deed}: not refused")
 
-    def answer_round(self, opened: publication.PublishedRound) -> MadeUpClient:
-        """Let made-up clients answer a round; return one who comes when it is closed.
+    def answer_round(
+        self, opened: publication.PublishedRound, late: int
+    ) -> list[MadeUpClient]:
+        """Let made-up clients answer a round; return those who come late, so many.
 
         Where each is waited for, such as servers with tables, it is one who answered.
         """
@@ -286,7 +300,10 @@ class Rehearsal:
             clients.append(MadeUpClient.invited(name, home, opened.task, invited))
         first, document = clients[0], open_signed(opened.task.read_bytes()).document
         self.try_everything(first, document)
-        late = first if "table" in first.words else clients.pop()
+        last = [first] if "table" in first.words else clients[-late:]
+        clients = [
+            client for client in clients if client is first or client not in last
+        ]
         for client in clients[1:]:
             done, _ = client.answer(f"--send={self.url}")
             if done["sent"] != "accepted":
@@ -296,7 +313,7 @@ class Rehearsal:
         self.tell(rest, f"answer, {how}: accepted. Each would have spent {cost}")
         self.digests.append(first.invitation.task)
         self.honest += len(clients)
-        return late
+        return last
 
     def try_everything(self, client: MadeUpClient, document: dict[str, Any]) -> None:
         """Let one client meet all refusals, then answer, then answer again."""
@@ -350,23 +367,35 @@ class Rehearsal:
 
     def play(self) -> records.RunRecord:
         """Play all rounds until the pipeline is complete; return the last run."""
+        windows = release_windows(self.configured)
         record, opened = self.run()
         while opened:
-            late = [self.answer_round(round_) for round_ in opened]
+            # What comes late to a window is used once it is not alone.
+            late = [
+                c for o in opened for c in self.answer_round(o, 2 if windows else 1)
+            ]
             record, opened = self.run()
             with Intake(self.project.intake) as intake:
                 still_open = [r for r in intake.rounds(record.pipeline) if not r.closed]
-            if still_open and not opened:
+            if windows and not self.digests[1:]:
+                self.tell("server", f"waits for {windows.length:g} s: the next window")
+                record, opened = self.run(new_release=True)
+            elif still_open and not opened and not windows:
                 closed = publication.close_round(self.project, self.configured)
                 self.tell("server", f"closes the round of {closed.asks}s by hand")
                 record, opened = self.run()
             for client in late:
                 status, then, (done, _) = 200, ". It was there before", client.answer()
                 envelope = Path(done["envelope"]).read_bytes()
-                if done["new"]:  # one who seals does so to a key that is gone by now
+                if windows:
+                    status, then = 201, ". It counts in the window that asked"
+                    self.honest += 1
+                elif done["new"]:  # who seals does so to a key that is gone by now
                     status = 400 if envelopes.is_sealed(envelope) else 410
                     then = ". It is spent all the same: tell people until when"
                 self.post(client.name, "comes after the close", envelope, status, then)
+        if windows:
+            record, _ = self.run()
         with Intake(self.project.intake) as intake:
             count = sum(round_.accepted for round_ in intake.rounds(record.pipeline))
         self.tell("server", f"has {count} messages of {self.honest} honest clients")

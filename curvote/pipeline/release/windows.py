@@ -80,7 +80,7 @@ def accepted_in_windows(
             if closing and not round_.closed:
                 name = intake.fold(round_.id, waits.fold, as_look=True)
                 if name and is_over(round_, windows, since=windows.late):
-                    name = intake.close(round_.id, waits.fold)
+                    name = intake.close(round_.id, waits.fold, as_look=True)
         if name:
             digests.append(f"{round_.id} {name}")
     return ", ".join(digests) or None

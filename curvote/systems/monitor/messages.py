@@ -17,7 +17,7 @@ from curvote.base.classes import Classes
 from curvote.base.entropy import Entropy, SystemEntropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
-from curvote.base.text import format_names
+from curvote.base.text import format_names, normalise_id
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.settings import parse_span
 from curvote.chain.stage import Columns, Inputs, Params
@@ -228,6 +228,24 @@ class Answer(message.Message):
         """Return how many people are asked in one window."""
         return int(config["monitor"]["people"])
 
+    def invited_settings(self, count: int) -> dict[str, dict[str, Any]]:
+        """Return the number of people asked."""
+        return {"monitor": {"people": count}}
+
+    def made_up_words(self, task: Task, rng: np.random.Generator) -> dict[str, str]:
+        """Return what models said and what is true, and what else is asked for."""
+        q = task.asked_question
+        texts = [*task.classes]
+        if q.name == ERROR:
+            texts = [*map(str, rng.uniform(*(q.bounds or (0.0, 1.0)), 2))]
+        outputs = rng.choice(texts, 2 if q.name == VERSUS else 1).tolist()
+        words = {"answered": ",".join(outputs), "truth": str(rng.choice(texts))}
+        if q.groups:
+            words["group"] = str(rng.choice(q.groups))
+        if q.name == CALIBRATION:
+            words["probability"] = str(rng.random())
+        return words
+
     def example_task(self, size: int, epsilon: float) -> Task:
         """Return the task of a question with so many words: each has its own number."""
         names = {2: RIGHT, 4: VERSUS, 5: ERROR}
@@ -302,6 +320,14 @@ class Answer(message.Message):
     def word(self, task: Any, outcome: Outcome) -> int:
         """Return the word of an outcome before noise; see `answer_word`."""
         return answer_word(task, outcome)
+
+    def read_outcomes(
+        self, task: Any, table: Path
+    ) -> tuple[dict[str, tuple[int | None, Outcome]], list[str]]:
+        """Return group and outcome of each id of a table, and notes; see `home`."""
+        from curvote.systems.monitor.home import read_outcomes
+
+        return read_outcomes(table, task)
 
     def model_answer(self, model: Path, record: Path) -> tuple[str, float]:
         """Return what a model at home answers about a record, and how sure it is."""
@@ -392,12 +418,15 @@ def answer_word(task: Task, outcome: Outcome) -> int:
     """Return the word of what a model answered and what is true, before noise.
 
     Whatever the texts say, there is a word: a class that is none counts as the first, a
-    number that is none as the low bound. So what is sent, and that it is, tells nothing
-    of them but the word. UserError: another number of answers than the question takes,
-    or a group that is none.
+    number that is none as the low bound; 1.0 is 1. So what is sent, and that it is,
+    tells nothing of them but the word. UserError: another number of answers than the
+    question takes, or a group that is none.
     """
-    q, answered, truth = task.asked_question, outcome.answered, outcome.truth
-    wanted = 2 if q.name == VERSUS else 1
+    q, answered, wanted = task.asked_question, outcome.answered, 1
+    if q.name == VERSUS:
+        wanted = 2
+    else:  # a comma in an answer must make no difference
+        answered = (",".join(answered),)
     if len(answered) != wanted:
         raise UserError(f"the question is about {wanted} models, not {len(answered)}.")
     if (q.name == CALIBRATION) != (outcome.probability is not None):
@@ -408,15 +437,15 @@ def answer_word(task: Task, outcome: Outcome) -> int:
     place = None
     if outcome.group is not None:
         place = [q.groups.index(validate.one_of(q.groups, group=outcome.group))]
-    outputs: Any = [*answered]
-    actual: Any = truth
+    outputs: Any = [*map(normalise_id, answered)]
+    actual: Any = normalise_id(outcome.truth)
     if q.name == CLASS:
         outputs = [_class_place(q, text) for text in outputs]
-        actual = _class_place(q, truth)
+        actual = _class_place(q, actual)
     elif q.name == CALIBRATION:
-        actual, outputs = outputs[0] == truth, [outcome.probability]
+        actual, outputs = outputs[0] == actual, [outcome.probability]
     elif q.name == ERROR:
-        outputs, actual = [_number(text) for text in outputs], _number(truth)
+        outputs, actual = [_number(text) for text in outputs], _number(actual)
         if not np.isfinite([*outputs, actual]).all():
             outputs, actual = [(q.bounds or (0.0,))[0]], 0.0
     predicted = np.array([outputs]) if q.name == VERSUS else np.array(outputs)
@@ -424,7 +453,8 @@ def answer_word(task: Task, outcome: Outcome) -> int:
 
 
 def _class_place(question: Question, text: str) -> int:
-    return question.classes.index(text) if text in question.classes else 0
+    names = [*map(normalise_id, question.classes)]
+    return names.index(text) if text in names else 0
 
 
 def _number(text: str) -> float:

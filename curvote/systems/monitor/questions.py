@@ -131,7 +131,7 @@ class Question:
             right = answer == actual[:, None]
             word = right @ np.array([1, 2])
         elif self.name == CALIBRATION:
-            probability = np.clip(answer.astype(np.float64), 0, 1)
+            probability = np.clip(np.nan_to_num(answer.astype(np.float64)), 0, 1)
             bins = np.minimum((probability * self.bins).astype(np.int64), self.bins - 1)
             word = 2 * bins + (actual != 0)
         else:

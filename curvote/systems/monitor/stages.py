@@ -178,7 +178,7 @@ class Findings:
         columns = zip(*map(astuple, every), strict=True)
         return {
             "watch_figures": {
-                name: np.array(values, dtype=object if name in TEXTS else np.float64)
+                name: _column(name, values)
                 for name, values in zip(names, columns, strict=True)
             },
             "watch_windows": {
@@ -222,6 +222,14 @@ TEXTS: Final = ("name", "member")
 # Kinds of alarms; the last is said of a group.
 DROP, LEADS = "drop", ("the first is better", "the second is better")
 BEHIND: Final = "falls behind"
+# Of hardly anybody there is no value, such as the recall of a class that is rare.
+OPTIONAL: Final = ("value", "liars")
+
+
+def _column(name: str, values: tuple[Any, ...]) -> Any:
+    if name in OPTIONAL and np.isnan(values).any():
+        return np.array([None if np.isnan(v) else v for v in values], dtype=object)
+    return np.array(values, dtype=object if name in TEXTS else np.float64)
 
 
 def _ends(rows: list[Figure]) -> Columns:

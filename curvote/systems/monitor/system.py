@@ -27,6 +27,7 @@ FIGURES: Final = Table(
         **dict.fromkeys(("share", "liars"), "float64"),
     },
     unit="number",
+    optional=stages.OPTIONAL,
 )
 WINDOWS: Final = Table(
     "watch_windows", {**dict.fromkeys(("window", "n"), "int64"), **_ENDS}, unit="number"
