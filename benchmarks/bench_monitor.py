@@ -1,4 +1,4 @@
-"""Monitor: intervals at every look, alarms, unbiased figures, and the best encoder.
+"""Monitor: intervals at every look, alarms, plans, unbiased figures, best encoders.
 
 Run as ``python -m benchmarks.bench_monitor [plan|coverage|drop|figures|encoders]``.
 """
@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.history import record
 from curvote.learning.sequences import share_interval
 from curvote.monitor import Question, Watch, answers
 from curvote.systems.monitor import encoders
@@ -20,48 +21,53 @@ from curvote.systems.monitor.settings import Monitor
 from curvote.systems.monitor.stages import Findings
 
 EPSILONS = (0.5, 1.0, 2.0)
+Sizes = dict[str, float]
+Lines = Iterator[str | Sizes]
 
 
-def coverage(streams: int = 400, looks: int = 200, step: int = 50) -> Iterator[str]:
+def coverage(streams: int = 400, looks: int = 200, step: int = 50) -> Lines:
     """Yield how often the interval holds at all looks, and how wide it is."""
-    rng = np.random.default_rng(34)
+    rng, least, widest = np.random.default_rng(34), 1.0, 0.0
     for epsilon, accuracy in product(EPSILONS, (0.6, 0.7, 0.8, 0.9, 0.95, 0.99)):
         codes = _stream(rng, streams * looks * step, accuracy, epsilon)
         ones = codes.reshape(streams, looks, step).sum(axis=2).cumsum(axis=1)
         low, high = _all_looks(ones, step, epsilon)
-        held = ((low <= accuracy) & (accuracy <= high)).all(axis=1).sum()
-        widths = (high - low).sum(axis=0)
+        held = ((low <= accuracy) & (accuracy <= high)).all(axis=1).mean()
+        widths = (high - low).mean(axis=0)
         keep = 1 / (1 + math.exp(-epsilon))
         p = 1 - keep + (2 * keep - 1) * accuracy
         n = step * np.arange(1, looks + 1)
         fixed = 2 * 1.96 * np.sqrt(p * (1 - p) / n) / (2 * keep - 1)
-        ratio = widths / streams / fixed
+        ratio = widths / fixed
+        least, widest = min(least, held), max(widest, ratio.min())
         yield (
-            f"epsilon {epsilon:g}, accuracy {accuracy:g}: held {held / streams:.3f},"
+            f"epsilon {epsilon:g}, accuracy {accuracy:g}: held {held:.3f},"
             f" width {ratio.min():.2f} times at best (look of {n[ratio.argmin()]}),"
             f" {ratio[-1]:.2f} at the last"
         )
+    yield {"held at all looks": least, "width at the best look": widest}
 
 
 def _all_looks(ones: np.ndarray, step: int, epsilon: float) -> list[np.ndarray]:
-    """Return low and high (streams, looks); of some looks as `Watch` gives them."""
+    """Return low and high (streams, looks), not cut to [0, 1]; some are `Watch`'s."""
     watch = Watch(epsilon=epsilon)
     n = step * np.arange(1, ones.shape[1] + 1)
     right = np.array([0.0, 1.0])
     start, end = encoders.functional_range(watch.tally.mechanism, right)
     expected, _ = watch.tally.expected(right)
     shares = share_interval(n, ones, watch.error, expected)
-    ends = [np.clip(start + (end - start) * share, 0, 1) for share in shares]
+    ends = [start + (end - start) * share for share in shares]
     for look in (0, len(n) // 2, len(n) - 1):
         some = Watch(epsilon=epsilon)
         some.add(np.arange(n[look]) < ones[0, look])
-        assert np.allclose(some.interval()[1:], [e[0, look] for e in ends], atol=1e-9)
+        cut = np.clip([e[0, look] for e in ends], 0, 1)
+        assert np.allclose(some.interval()[1:], cut, atol=1e-9)
     return ends
 
 
-def drop(streams: int = 100) -> Iterator[str]:
+def drop(streams: int = 100) -> Lines:
     """Yield when a drop of five points is found, and how often none is one."""
-    rng = np.random.default_rng(35)
+    rng, off, false = np.random.default_rng(35), [0.0], 0
     for epsilon, usual in product(EPSILONS, (0.8, 0.9, 0.95)):
         times, alarms = [], 0
         for _ in range(streams):
@@ -75,11 +81,15 @@ def drop(streams: int = 100) -> Iterator[str]:
             times.append(watch.alarm - 2_000)
         promised = watch.detection(usual - 0.05, before=2_000, usual=usual + 0.02)
         mean, se = np.mean(times), np.std(times) / math.sqrt(streams)
+        off.append(abs(mean / promised - 1))
+        false += alarms
         yield (
             f"epsilon {epsilon:g}, {usual:g} falls by .05: {mean:.0f} ± {se:.0f}"
             f" answers, promised {promised:.0f} ({mean / promised:.2f}); false alarms"
             f" {alarms} of {streams} streams of 10,000"
         )
+    share = false / (streams * (len(off) - 1))
+    yield {"a drop is found, off its promise": max(off), "false alarms": share}
 
 
 def _stream(
@@ -90,9 +100,9 @@ def _stream(
     return answers(right, np.ones(n), epsilon=epsilon, random_state=seed)
 
 
-def figures(repeats: int = 200, n: int = 4_000) -> Iterator[str]:
+def figures(repeats: int = 200, n: int = 4_000) -> Lines:
     """Yield the bias of each question's figures in standard errors, and coverage."""
-    rng = np.random.default_rng(36)
+    rng, largest, least = np.random.default_rng(36), 0.0, 1.0
     groups = ("a", "b", "c")
     questions = (
         Question("class", classes=("x", "y", "z")),
@@ -157,6 +167,7 @@ def figures(repeats: int = 200, n: int = 4_000) -> Iterator[str]:
         ]
         cover = np.mean(held, axis=0)
         worst = int(np.abs(z[linear]).argmax())
+        largest, least = max(largest, abs(z[linear][worst])), min(least, cover.min())
         yield (
             f"{question.name}{' by group' * bool(question.groups)}, epsilon"
             f" {epsilon:g}: {len(found)} figures; largest |z| of shares and means"
@@ -164,6 +175,7 @@ def figures(repeats: int = 200, n: int = 4_000) -> Iterator[str]:
             f" {np.abs(np.delete(z, linear)).max(initial=0):.1f}; least cover"
             f" {cover.min():.3f} ({found[int(cover.argmin())].name})"
         )
+    yield {"largest bias in standard errors": largest, "least cover of figures": least}
 
 
 def _records(
@@ -187,8 +199,9 @@ def _records(
     return names[truth], names[predicted], group
 
 
-def best_encoders() -> Iterator[str]:
+def best_encoders() -> Lines:
     """Yield how far the chosen encoder is from the least variance by brute force."""
+    most = 0.0
     for words, epsilon in product((2, 3, 4, 6, 9), (0.3, 1.0, 3.0, 6.0)):
         least = math.inf
         for name in encoders.NAMES:
@@ -201,13 +214,15 @@ def best_encoders() -> Iterator[str]:
                 spread = chance @ z**2 - (chance @ z) ** 2
                 least = min(least, spread.sum(axis=1).mean())
         chosen = encoders.best_for_shares(words, epsilon)
+        most = max(most, chosen.variance / least)
         yield (
             f"{words} words, epsilon {epsilon:g}: {chosen.name},"
             f" {chosen.variance / least:.4f} of the least variance"
         )
+    yield {"variance over the least": most}
 
 
-def plan(streams: int = 300) -> Iterator[str]:
+def plan(streams: int = 300) -> Lines:
     """Yield what the plan says of 20 settings, and what new streams do."""
     rng = np.random.default_rng(37)
     settings = [
@@ -235,7 +250,7 @@ def plan(streams: int = 300) -> Iterator[str]:
             f" {found:.2f} windows, promised {promised.windows:.2f};"
             f" {fitting:.2f} with {needed} people, promised 4"
         )
-    yield f"largest difference {100 * np.abs(off).max():.1f} %"
+    yield {"windows off their plan": float(np.abs(off).max())}
 
 
 def _windows(
@@ -277,14 +292,32 @@ PARTS = {
 }
 
 
-def main() -> None:
-    """Print the lines of the parts that are named, or of all."""
+LEAST = {"held at all looks": 0.95, "least cover of figures": 0.95}
+MOST = {
+    "width at the best look": 1.6,
+    "a drop is found, off its promise": 0.2,
+    "false alarms": 0.05,
+    "largest bias in standard errors": 3.0,
+    "variance over the least": 1.05,
+    "windows off their plan": 0.1,
+}
+
+
+def main() -> int:
+    """Print the lines of the parts that are named, or of all; 1 where one misses."""
+    sizes: Sizes = {}
     for name in sys.argv[1:] or PARTS:
         start = time.perf_counter()
         for line in PARTS[name]():
-            print(f"{name}: {line}", flush=True)
+            if isinstance(line, dict):
+                sizes |= line
+            else:
+                print(f"{name}: {line}", flush=True)
         print(f"{name}: {time.perf_counter() - start:.0f} s")
+    least = {key: limit for key, limit in LEAST.items() if key in sizes}
+    bounds = {key: limit for key, limit in MOST.items() if key in sizes}
+    return record("monitor", {}, sizes=sizes, bounds=bounds, least=least)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -300,6 +300,8 @@ def min_envelopes(
     if minimum is None and records is not None:
         return len(records)
     kind = messages_of(pipeline.protocol)[name]
+    if minimum is None and pipeline.intake and release_windows(configured):
+        minimum = min(pipeline.intake.fold, kind.invited_count(configured.values()))
     return int(minimum or kind.invited_count(configured.values()))
 
 
