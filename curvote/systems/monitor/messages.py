@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from curvote.base import validate
 from curvote.base.classes import Classes
-from curvote.base.entropy import Entropy, SystemEntropy, is_study, stream
+from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.text import format_names, normalise_id
@@ -24,8 +24,9 @@ from curvote.chain.stage import Columns, Inputs, Params
 from curvote.chain.system import MessageDescription
 from curvote.mechanisms.labels import SupportMechanism
 from curvote.messages import message
-from curvote.messages.message import Array, ClientData, Outcome, Windows
+from curvote.messages.message import ClientData, Outcome, Windows
 from curvote.messages.roles import Senders
+from curvote.systems.labels.messages import CODE, CodeMessage
 from curvote.systems.monitor import encoders
 from curvote.systems.monitor.questions import (
     CALIBRATION,
@@ -40,7 +41,7 @@ from curvote.wire.task import AnyTask, Epsilon, MechanismParams, Number, TaskFor
 
 PROTOCOL: Final = "monitor"
 ASKS: Final = "answer"
-CODE, PLACE = "code", "place"
+PLACE: Final = "place"
 # What a task calls its classes where the question is about none.
 NO_CLASSES: Final = ("wrong", "right")
 Names = Annotated[list[Word], Field(max_length=MOST_WORDS)]
@@ -187,14 +188,14 @@ class PlacedAnswerPayload(AnswerPayload):
     place: Annotated[int, Field(ge=0)]
 
 
-class Answer(message.Message):
+class Answer(CodeMessage):
     """One noised word about a model and a record, by the encoder of the task."""
 
     name, stage, table = ASKS, "answer", "model_answers"
     senders = Senders(())
     payload: type[message.Payload] = AnswerPayload
     subject_field = PLACE
-    about_model = True
+    per_record, shuffled, about_model = False, True, True
     schedule_settings = ("monitor.rounds",)
     who, mechanism = "every person asked", "the best encoder"
     what = "one noised answer about the model"
@@ -256,48 +257,20 @@ class Answer(message.Message):
         terms["question"] = names.get(size, CLASS if k * k == size else CALIBRATION)
         return make_task(terms, epsilon)
 
-    def noise(self, task: Any, data: ClientData | None = None) -> SupportMechanism:
-        """Return the mechanism that hides a word, the same for everybody."""
-        mechanism: SupportMechanism = task.noise()
-        return mechanism
-
     def check_task(self, task: Any) -> None:
         """Refuse an encoder with other parameters than its own."""
         if not {*task.params} <= {"omega"}:
             raise UserError("params of an encoder hold omega, or nothing.")
         task.noise()
 
-    def max_privacy_loss(self, task: Any) -> float:
-        """Return the loss of the one code."""
-        return float(task.noise().worst_log_ratio())
-
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
         """Return codes of words (n,), which stand in ``labels``."""
-        mechanism, noise = task.noise(), stream(entropy, "labels")
-        draw = mechanism.simulate if is_study(entropy) else mechanism.randomize
-        codes = {CODE: draw(data.labels, noise)}
+        codes = super().draw(task, data, entropy)
         if task.places:
             nowhere = np.zeros(len(data.labels), dtype=np.int64)
             place = nowhere if data.candidate is None else data.candidate
             codes[PLACE] = np.asarray(place, dtype=np.int64)
         return codes
-
-    def possible_mask(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
-        """Return for each message whether some word can give its code."""
-        code, mechanism = np.asarray(messages[CODE]), task.noise()
-        if code.dtype.kind not in "iu":
-            return np.zeros(len(code), dtype=bool)
-        native = code.astype(mechanism.dtype)
-        same = (native == code).reshape(len(code), -1).all(axis=1)
-        return np.asarray(same & mechanism.possible_mask(native))
-
-    def log_ratio(
-        self, task: Any, first: ClientData, second: ClientData, messages: Columns
-    ) -> Array:
-        """Return the loss of each code; the place is public."""
-        mechanism = task.noise()
-        code = np.asarray(messages[CODE]).astype(mechanism.dtype)
-        return np.asarray(mechanism.log_ratio(first.labels, second.labels, code))
 
     def collect(
         self, task: Any, messages: Columns, times: ArrayLike | None = None

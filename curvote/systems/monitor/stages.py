@@ -14,8 +14,9 @@ from curvote.intake.box import Intake
 from curvote.learning.sequences import DropDetector
 from curvote.messages.message import payload_columns
 from curvote.messages.stages import task_metadata
+from curvote.systems.labels.messages import CODE
 from curvote.systems.monitor import messages
-from curvote.systems.monitor.messages import CODE, PLACE, Task
+from curvote.systems.monitor.messages import PLACE, Task
 from curvote.systems.monitor.questions import (
     ERROR,
     VERSUS,

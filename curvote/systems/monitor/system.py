@@ -4,6 +4,7 @@ from typing import Final
 
 from curvote.chain.stage import ROWS, TEXT, Stage, Table
 from curvote.chain.system import System
+from curvote.systems.labels.messages import CODE
 from curvote.systems.monitor import messages, stages
 from curvote.systems.monitor.settings import MonitorSettings, check_settings
 
@@ -14,7 +15,7 @@ ANSWERS: Final = Table(
     messages.Answer.table,
     {
         **dict.fromkeys(("window", "look", messages.PLACE), "int64"),
-        messages.CODE: ROWS,
+        CODE: ROWS,
         "count": "int64",
     },
     unit="message",
