@@ -210,9 +210,10 @@ class Tally:
     def expected(self, f: FloatArray) -> tuple[float, float]:
         """Return for how many answers an interval is narrowest, and Var(f . Z).
 
-        It is about as many as a fixed sample needs for the target width.
+        It is about as many as a fixed sample needs for the target width, where all
+        words are as frequent.
         """
-        spread = float(encoders.functional_variance(self.mechanism, f).mean())
+        spread = float(encoders.functional_variance(self.mechanism, f).mean() + f.var())
         scale = float(np.ptp(f)) * sequences.TARGET_WIDTH
         return max(1.0, (1.96 / scale) ** 2 * spread), spread
 
@@ -377,7 +378,7 @@ class _Reader:
                 by_kind[kind].append(self.share(kind, part, among, error / k, name))
         for kind, mean in (("recall", "balanced accuracy"), ("f1", "macro F1")):
             table = np.array([(f.value, f.low, f.high, f.liars) for f in by_kind[kind]])
-            value, low, high, liars = table.mean(axis=0)
+            value, low, high, liars = table.mean(axis=0).tolist()
             yield Figure(mean, value, low, high, error, liars)
         for rows in by_kind.values():
             yield from rows
