@@ -16,7 +16,7 @@ from curvote.learning.sequences import share_interval
 from curvote.monitor import Question, Watch, answers
 from curvote.systems.monitor import encoders
 from curvote.systems.monitor.messages import TASK_SETTINGS, make_task
-from curvote.systems.monitor.plan import Watch as PlannedWatch
+from curvote.systems.monitor.plan import PlannedWatch
 from curvote.systems.monitor.settings import Monitor
 from curvote.systems.monitor.stages import Findings
 

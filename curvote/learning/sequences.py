@@ -135,7 +135,7 @@ class DropDetector:
     While every bit is 1 with probability at least ``bound``, whatever came before, an
     alarm is ever given with probability at most ``error``. A drop may begin at any
     time: the bits are cut into blocks of ``block``, at each of which a bet begins. The
-    s-th of them counts 1/(s (s + 1)): an early drop is times somewhat sooner than a
+    s-th of them counts 1/(s (s + 1)): an early drop is found somewhat sooner than a
     late one. ``n`` counts the bits so far, ``alarm`` those at which it was given.
     """
 

@@ -165,5 +165,10 @@ def test_a_watch_of_the_readme() -> None:
         Watch("error")
     with pytest.raises(UserError, match="right"):
         Watch("rigth")
+    grouped = Question("right", groups=GROUPS)
+    with pytest.raises(UserError, match="each record's group"):  # else all in the first
+        answers([1, 0], [1, 0], question=grouped)
+    with pytest.raises(UserError, match="no group, as it has none"):
+        answers([1, 0], [1, 0], group=[0, 1])
     with pytest.raises(UserError, match="predicted two for versus"):
         answers([1, 0], [1, 0], question="versus")

@@ -161,4 +161,5 @@ def functional_range(mechanism: Any, f: FloatArray) -> tuple[float, float]:
     else:
         w, ordered = getattr(mechanism, "omega", 1), np.sort(f)
         low, high = ordered[:w].sum(), ordered[-w:].sum()
-    return tuple(float((value - q * f.sum()) / (p - q)) for value in (low, high))  # type: ignore[return-value]
+    base, gap = q * f.sum(), p - q
+    return float((low - base) / gap), float((high - base) / gap)

@@ -15,7 +15,7 @@ from curvote.systems.monitor.questions import CALIBRATION, CLASS, ERROR
 
 
 @dataclass(frozen=True, eq=False)
-class Watch(data.Section):
+class WatchSection(data.Section):
     """``figures``, ``windows``, ``looks`` and ``alarms`` of one watch, as tables.
 
     ``task`` is the question; ``settings`` are those of the watch, and ``closes`` says
@@ -156,7 +156,7 @@ class Watch(data.Section):
         return figure
 
 
-def gather_watch(views: Sequence[RunView], _: pd.DataFrame) -> Watch | None:
+def gather_watch(views: Sequence[RunView], _: pd.DataFrame) -> WatchSection | None:
     """Return the section of the one watch of a run."""
     (view, *_rest) = views
     if not view.holds("watch"):
@@ -167,4 +167,4 @@ def gather_watch(views: Sequence[RunView], _: pd.DataFrame) -> Watch | None:
         name: pd.DataFrame(view.columns("watch", f"watch_{name}")) for name in names
     }
     task, closes = Task.from_json(metadata["task"]), metadata["closes"]
-    return Watch(task, view.settings.monitor, closes=closes, **tables)
+    return WatchSection(task, view.settings.monitor, closes=closes, **tables)

@@ -11,7 +11,6 @@ import numpy as np
 
 from curvote.base.errors import UserError
 from curvote.learning.sequences import DropDetector, deviation, share_interval
-from curvote.mechanisms.randomized_response import KRR
 from curvote.systems.monitor import encoders
 from curvote.systems.monitor.messages import question_of
 from curvote.systems.monitor.questions import ERROR, Question, Tally
@@ -48,7 +47,7 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Watch:
+class PlannedWatch:
     """A watch as settings state it, at a figure that is ``usual`` until it drops."""
 
     question: Question
@@ -59,7 +58,7 @@ class Watch:
     usual: float
 
     @classmethod
-    def of_settings(cls, terms: Any, answering: float = 1.0) -> Watch:
+    def of_settings(cls, terms: Any, answering: float = 1.0) -> PlannedWatch:
         """Return the watch of settings; UserError: it knows no reference."""
         question = question_of(terms.model_dump(mode="json"))
         usual = terms.reference
@@ -108,9 +107,9 @@ class Watch:
             needed = people * windows / within
         return max(1, math.ceil(needed))
 
-    def _with_people(self, people: int) -> Watch:
+    def _with_people(self, people: int) -> PlannedWatch:
         terms = self.rounds, self.error, self.bound, self.usual
-        return Watch(self.question, people, *terms)
+        return PlannedWatch(self.question, people, *terms)
 
     def _detector(self, tally: Tally, question: Question) -> DropDetector:
         detector = drop_detector(tally, question, self.bound, self.error)
@@ -125,7 +124,7 @@ class Watch:
         low, high = encoders.functional_range(tally.mechanism, f)
         expected, spread = tally.expected(f)
         size = high - low
-        if isinstance(tally.mechanism, KRR) and len(np.unique(f)) == 2:
+        if tally.is_bit(f):
             main = main_figure(self.question)
             share = main.share(tally.mechanism, self.usual)
             ends = share_interval(n, n * share, self.error, expected)
@@ -138,7 +137,7 @@ class Watch:
 
 def _variance(tally: Tally, f: np.ndarray) -> float | None:
     """Return the variance of a code's number in [0, 1]; None: it is a bit."""
-    if isinstance(tally.mechanism, KRR) and len(np.unique(f)) == 2:
+    if tally.is_bit(f):
         return None
     low, high = encoders.functional_range(tally.mechanism, f)
     return tally.expected(f)[1] / (high - low) ** 2
@@ -148,7 +147,7 @@ def plan_document(
     terms: Any, epsilons: Sequence[float], within: float, drop: float, answering: float
 ) -> dict[str, Any]:
     """Return the plan as plain values: rows by epsilon, a trusted collector last."""
-    watch = Watch.of_settings(terms, answering)
+    watch = PlannedWatch.of_settings(terms, answering)
     rows = []
     for epsilon in (*epsilons, CLEAN):
         view = watch.outlook(epsilon, drop)

@@ -122,6 +122,9 @@ class Question:
         `calibration` the probability that the model stated, with ``truth`` saying
         whether it was right. Classes are their places. ``entropy`` rounds numbers.
         """
+        if bool(self.groups) != (group is not None):
+            words = "each record's group" if self.groups else "no group, as it has none"
+            raise UserError(f"the question takes {words}.")
         actual, answer = np.asarray(truth), np.asarray(predicted)
         if self.name == RIGHT:
             word = (actual == answer).astype(np.int64)
@@ -136,7 +139,7 @@ class Question:
             word = 2 * bins + (actual != 0)
         else:
             word = self._level(answer.astype(np.float64) - actual, entropy)
-        if group is not None and self.groups:
+        if group is not None:
             word = word + np.asarray(group) * self.words
         return np.asarray(word, dtype=np.int64)
 
@@ -196,12 +199,12 @@ class Tally:
         if not self.n or not size:
             return low, high
         expected, spread = self.expected(f)
-        if self._is_bit(f):
+        if self.is_bit(f):
             total = (float(self.total @ f) - self.n * low) / size
-            ends = sequences.share_interval(
+            first, last = sequences.share_interval(
                 self.n, min(max(total, 0.0), self.n), error, expected
             )
-            return tuple(low + size * float(end) for end in ends)  # type: ignore[return-value]
+            return low + size * float(first), low + size * float(last)
         squares = max(0.0, float(f @ self.squares @ f)) / size**2
         reach = sequences.deviation(squares, error, expected * spread / size**2)
         middle, away = self.value(f), size * float(reach) / self.n
@@ -217,7 +220,7 @@ class Tally:
         scale = float(np.ptp(f)) * sequences.TARGET_WIDTH
         return max(1.0, (1.96 / scale) ** 2 * spread), spread
 
-    def _is_bit(self, f: FloatArray) -> bool:
+    def is_bit(self, f: FloatArray) -> bool:
         """Say whether f . Z has two values only, in one of the known ways."""
         if isinstance(self.mechanism, KRR):
             return len(np.unique(f)) == 2

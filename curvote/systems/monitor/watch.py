@@ -211,7 +211,7 @@ class Watch:
         That is the accuracy, the mean error, or by how much the first model is more
         often right. Nan, and all that is possible, before the first answer.
         """
-        main = figures(self.question, self.tally, self.error)[0]
+        main = figures(self.question, self.tally, self.error, main_only=True)[0]
         return main.value, main.low, main.high
 
     def detection(
