@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from curvote.base.entropy import SeededEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
+from curvote.intake.box import Intake
 from curvote.messages.message import client_data, message_of, payload_at
 from curvote.wire import signing
 from curvote.wire.envelope import Invitation
@@ -43,6 +44,12 @@ def payload(task: Task, invitation: Invitation, seed: int = 0) -> dict[str, Any]
 def signed(task: Task, seal_to: str | None = None) -> bytes:
     """Return the task as its server publishes it."""
     return SERVER.sign({"task": task.to_json(), "seal_to": seal_to})
+
+
+def kept(intake: Intake, round_id: str, name: str) -> list[list[dict[str, Any]]]:
+    """Return the messages of each batch of a set, in order of their texts."""
+    batches = intake.batches(round_id, name).values()
+    return [[m for m, count in b.payloads() for _ in range(count)] for b in batches]
 
 
 def quiet(*files: Path) -> None:

@@ -430,10 +430,12 @@ class DirectClassifier(TwoSidedClassifier):
             return models.classifier_line(stages.decode_one_of([first], public))
         if not later:
             return models.classifier_line(stages.decode_reports([first], public))
-        whitening = stages.whitening_columns([first], public)
+        mean = stages.sum_reports([first], public["epsilon"])
+        whitening = stages.whitening_columns(mean, public)
         task = later[0].task(self.task_, lambda *_: whitening)
-        rounds = [first], [collect_messages(later[0], task)]
-        line = stages.decode_two_rounds(*rounds, whitening, public)
+        second = [collect_messages(later[0], task)]
+        means = mean, stages.sum_reports(second, public["epsilon"])
+        line = stages.decode_two_rounds(means, whitening, public)
         return models.classifier_line(line)
 
     def _collect_votes(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 from curvote.base.errors import UserError
 from curvote.chain import lookup
+from curvote.intake.store import PostgresStore, SQLiteStore
+from curvote.learning.sums import SumForm
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.wire import envelope
 from curvote.wire.envelope import Envelope, public_key
-from curvote.wire.strict_json import canonical_json
+from curvote.wire.key_tree import InvitationTree
 from curvote.wire.task import AnyTask
 
 Payload = dict[str, Any]
@@ -24,10 +24,13 @@ Payload = dict[str, Any]
 # one text, which each database joins in its own way.
 SELECT_ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
 (SELECT count(*) FROM invitations i WHERE i.round = r.number),
-(SELECT count(*) FROM messages m WHERE m.round = r.number),
-(SELECT {sizes} FROM (SELECT batch, count(*) AS n FROM messages m
-  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch) AS b),
-seal
+(SELECT count(*) FROM messages m WHERE m.round = r.number)
++ coalesce((SELECT sum(n) FROM sums s WHERE s.round = r.number), 0),
+(SELECT {sizes} FROM (SELECT batch, sum(n) AS n FROM (
+  SELECT batch, 1 AS n FROM messages m WHERE m.round = r.number
+  UNION ALL SELECT batch, n FROM sums s WHERE s.round = r.number) AS u
+  WHERE batch IS NOT NULL GROUP BY batch ORDER BY batch) AS b),
+seal, keep, tree
 FROM rounds r"""
 
 
@@ -38,7 +41,8 @@ class Round:
     ``messages_digest`` is the task's. ``needed`` messages make it complete;
     ``accepted_digest`` names the accepted set once the round is closed. ``batches``
     counts the messages that were folded in, each time. Envelopes are sealed to
-    ``seal_to``, None: to none.
+    ``seal_to``, None: to none. ``keep`` says how messages are kept: as "rows", as
+    "sums" (see `SumForm`), or, None, as rows of before there was a choice.
     """
 
     id: str
@@ -51,22 +55,29 @@ class Round:
     accepted_digest: str | None
     batches: tuple[int, ...] = ()
     seal_to: str | None = None
+    keep: str | None = None
 
     @classmethod
     def from_row(cls, row: Any) -> Round:
         """Return the round of one row of `SELECT_ROUNDS`."""
         name, pipeline, task, digest, needed, final, *counted = row
-        issued, accepted, sizes, seal = counted
+        issued, accepted, sizes, seal, keep, tree = counted
+        issued = read_tree(tree).count if tree else issued
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
         seal_to = public_key(seal) if seal else None
         identity = name, pipeline, read_task(task), digest
-        counts = issued, accepted, needed
-        return cls(*identity, *counts, final, batches, seal_to)
+        counts = issued, int(accepted), needed
+        return cls(*identity, *counts, final, batches, seal_to, keep)
 
     @property
     def asks(self) -> str:
         """The name of the message that the round's task asks for."""
         return self.task.asks
+
+    @property
+    def sum_form(self) -> SumForm | None:
+        """What is summed of its messages; None: they are kept as rows."""
+        return SumForm.from_text(self.keep)
 
     @property
     def closed(self) -> bool:
@@ -95,25 +106,10 @@ def read_task(text: str) -> AnyTask:
     return lookup.read_task(json.loads(text))
 
 
-def messages_digest(batches: Iterable[Mapping[str, int]]) -> str | None:
-    """Return the SHA-256 of a set of messages, sorted, a line each; None of none.
-
-    ``batches`` count how often each message came. It does not depend on how they were
-    split into batches. None names no message.
-    """
-    counts: Counter[str] = Counter()
-    for batch in batches:
-        counts.update(batch)
-    total, beginning = hashlib.sha256(), ""
-    for text, count in sorted(counts.items()):
-        total.update(f"{beginning}{text}".encode())
-        beginning = "\n"
-        for start in range(1, count, _LINES):
-            total.update(f"\n{text}".encode() * min(_LINES, count - start))
-    return total.hexdigest() if counts else None
-
-
-_LINES: Final = 1 << 12  # hashed at once
+@lru_cache(maxsize=8)
+def read_tree(text: str) -> InvitationTree:
+    """Return the tree of invitations that an intake stores as JSON."""
+    return InvitationTree.from_json(json.loads(text))
 
 
 # The message may be one that was accepted: such an envelope should not be kept.
@@ -128,7 +124,6 @@ BatchCheck = Callable[
 ]
 # The same for one: it returns the message, or raises the UserError.
 MessageCheck = Callable[[AnyTask, int | str | None, Payload], Payload]
-RowReader = Callable[..., list[Any]]
 
 # `row` is named in quotes: it is a word of SQL.
 SELECT_INVITATIONS = """SELECT i.id, i.key, i.about, i.record, i.used, r.number, r.id,
@@ -137,6 +132,12 @@ r.accepted_digest IS NOT NULL, r.seal,
 i.record IS NOT NULL AND EXISTS (SELECT 1 FROM invitations o WHERE o.round = i.round
 AND o.record IS NOT NULL AND o.record = i.record AND o.used = 1)
 FROM invitations i JOIN rounds r ON r.number = i.round WHERE i.id IN ({marks})"""
+SELECT_TREES = """SELECT number, id, digest, accepted_digest IS NOT NULL, seal, tree
+FROM rounds WHERE tree IS NOT NULL ORDER BY number"""
+_SELECT_MARKS = """SELECT block, bits FROM marks
+WHERE round = ? AND block IN ({marks})"""
+# So many places of a tree have their marks in one row.
+BLOCK: Final = 1 << 12
 
 
 # All that an envelope can be refused for.
@@ -172,11 +173,12 @@ class RefusedEnvelope(UserError):  # noqa: N818 - what happened to an envelope
 
 @dataclass(frozen=True)
 class AcceptedMessage:
-    """An accepted message, its round's number and its invitation."""
+    """An accepted message, its round's number, its invitation and place in a tree."""
 
     invitation: str
     round: int
-    text: str
+    payload: Payload
+    place: int | None
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ class _InvitationRow:
     closed: bool
     seal: str | None
     answered: bool
+    place: int | None = None
 
     @property
     def subject(self) -> int | str | None:
@@ -246,23 +249,43 @@ def named_invitations(
 class AdmissionBatch:
     """A batch of envelopes that pass through all checks.
 
-    ``rows(query, *values)`` reads the intake. An invitation that comes twice counts
-    once: the first good envelope, as if each had come alone, in this order.
+    ``store`` holds the intake's rows. An invitation that comes twice counts once: the
+    first good envelope, as if each had come alone, in this order.
     """
 
     def __init__(
         self,
         envelopes: Sequence[OpenedEnvelope | RefusedEnvelope],
         check: BatchCheck,
-        rows: RowReader,
+        store: SQLiteStore | PostgresStore,
     ) -> None:
-        self._envelopes, self._check, self._rows = envelopes, check, rows
+        self._envelopes, self._check, self._rows = envelopes, check, store.rows
         self._invited: dict[str, _InvitationRow] = {}
-        if names := named_invitations(envelopes):
+        names = named_invitations(envelopes)
+        store.lock(names)
+        if names:
             query = SELECT_INVITATIONS.format(marks=", ".join("?" * len(names)))
-            invited_rows = (_InvitationRow(*row) for row in rows(query, *names))
+            invited_rows = (_InvitationRow(*row) for row in store.rows(query, *names))
             self._invited = {row.id: row for row in invited_rows}
+            self._read_trees(store, [n for n in names if n not in self._invited])
         self._used_keys: set[tuple[Any, ...]] = set()
+
+    def _read_trees(
+        self, store: SQLiteStore | PostgresStore, names: Sequence[str]
+    ) -> None:
+        """Look for invitations among those of trees, which no row holds."""
+        trees = store.rows(SELECT_TREES) if names else []
+        for number, round_id, digest, closed, seal, text in trees:
+            tree = read_tree(text)
+            places = {name: tree.place(name) for name in names}
+            present = {name: p for name, p in places.items() if p is not None}
+            marks = read_marks(store, number, present.values())
+            for name, place in present.items():
+                invited = tree.invitation(place)
+                used = bool(marks[place // BLOCK][place % BLOCK // 8] >> place % 8 & 1)
+                identity: Any = name, invited.key, invited.about, None, used
+                state: Any = number, round_id, digest, closed, seal, False, place
+                self._invited[name] = _InvitationRow(*identity, *state)
 
     def outcomes(self) -> list[AcceptedMessage | RefusedEnvelope]:
         """Return for each envelope the accepted message, or why it is refused."""
@@ -379,5 +402,18 @@ class AdmissionBatch:
                 yield RefusedEnvelope(reason, str(message))
                 continue
             self._used_keys |= {invited.unique_key, (invited.id,)}
-            text = canonical_json(message).decode()
-            yield AcceptedMessage(invited.id, invited.number, text)
+            yield AcceptedMessage(invited.id, invited.number, message, invited.place)
+
+
+def read_marks(
+    store: SQLiteStore | PostgresStore, number: int, places: Iterable[int]
+) -> dict[int, bytearray]:
+    """Return the marks of the blocks in which places stand, locked, a bit a place."""
+    blocks = sorted({place // BLOCK for place in places})
+    marks = {block: bytearray(BLOCK // 8) for block in blocks}
+    if blocks:
+        store.lock_marks(number, blocks)
+        query = _SELECT_MARKS.format(marks=", ".join("?" * len(blocks)))
+        for block, bits in store.rows(query, number, *blocks):
+            marks[block][: len(bits)] = bits
+    return marks

@@ -1,16 +1,18 @@
 """Intake of messages: each invited client's once, unlinked from its invitation.
 
-A database holds rounds, their invitations, and the accepted messages under random keys.
-No column, no order and no time links a message to the invitation it came with; one that
-belongs to a public record says so itself, and comes once for each.
+A database holds rounds, their invitations, and of the accepted messages either rows
+under random keys or exact sums alone. No column, no order and no time links a message
+to the invitation it came with; one that belongs to a public record says so itself, and
+comes once for each.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +20,9 @@ from pathlib import Path
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
 from curvote.intake import admission, store
+from curvote.learning.sums import MessageSums, SumForm
 from curvote.wire.envelope import Invitation
+from curvote.wire.key_tree import InvitationTree
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import AnyTask
 
@@ -32,11 +36,13 @@ class Intake:
     nothing is taken in.
     """
 
-    def __init__(self, path: Path) -> None:
-        url = os.environ.get(store.URL_VARIABLE)
+    def __init__(self, path: Path, url: str | None = None) -> None:
+        url = os.environ.get(store.URL_VARIABLE) if url is None else url
         self._base: store.SQLiteStore | store.PostgresStore
         self._base = store.PostgresStore(url) if url else store.SQLiteStore(Path(path))
         self._has_new = False
+        # Under it stand the sums that this process adds to: it waits for no other's.
+        self._part = secrets.randbits(62)
 
     @property
     def name(self) -> str:
@@ -62,47 +68,58 @@ class Intake:
         pipeline: str,
         task: AnyTask,
         needed: int,
-        invitations: Sequence[Invitation],
+        invitations: Sequence[Invitation] | InvitationTree,
         seal: str | None = None,
+        keep: str | None = None,
     ) -> None:
         """Open a round with its invitations; repeated calls change nothing.
 
-        Envelopes are sealed to the public half of the private key ``seal``, if any.
-        ``needed`` alone may change, until the round is closed. More needed than
-        invited is a UserError; anything else that differs is an InternalError.
+        Envelopes are sealed to the public half of the private key ``seal``, if any;
+        ``keep`` is how messages are kept (see `Round`). ``needed`` alone may change,
+        until the round is closed. More needed than invited is a UserError; anything
+        else that differs is an InternalError.
         """
         validate.at_least(1, needed=needed)
-        if needed > len(invitations):
+        tree = invitations if isinstance(invitations, InvitationTree) else None
+        lines = [] if isinstance(invitations, InvitationTree) else invitations
+        count = tree.count if tree else len(lines)
+        if needed > count:
             raise UserError(
                 f"round {round_id} needs {needed} messages, but invites only"
-                f" {len(invitations)} clients."
+                f" {count} clients."
             )
         task_digest = task.digest()
-        if any((i.task, i.asks) != (task_digest, task.asks) for i in invitations):
+        named = lines if tree is None else [tree]
+        if any((i.task, i.asks) != (task_digest, task.asks) for i in named):
             raise InternalError(f"round {round_id}: an invitation is to another task")
+        tree_text = canonical_json(tree.to_json()).decode() if tree else None
         with self._base.writing():
             existing = self.round(round_id)
             if existing is None:
                 text = canonical_json(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed, seal
                 ((number,),) = self._base.rows(
-                    "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
-                    " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
-                    *row,
+                    "INSERT INTO rounds (id, pipeline, task, digest, needed, seal,"
+                    " keep, tree) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                    *(*row, keep, tree_text),
                 )
                 self._base.change_many(
                     "INSERT INTO invitations (id, key, about, record, round)"
                     " VALUES (?, ?, ?, ?, ?)",
-                    [(i.id, i.key, i.about, i.record, number) for i in invitations],
+                    [(i.id, i.key, i.about, i.record, number) for i in lines],
                 )
                 return
             if (existing.pipeline, existing.digest) != (pipeline, task_digest):
                 raise InternalError(f"round {round_id} is there for another task")
             query = """SELECT id, key FROM invitations
                 WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-            if set(self._base.rows(query, round_id)) != {
-                (i.id, i.key) for i in invitations
-            }:
+            ((tree_there,),) = self._base.rows(
+                "SELECT tree FROM rounds WHERE id = ?", round_id
+            )
+            same = set(self._base.rows(query, round_id)) == {
+                (i.id, i.key) for i in lines
+            }
+            if not same or tree_there != tree_text:
                 words = f"round {round_id} was opened with other invitations"
                 raise InternalError(words)
             if not existing.closed:
@@ -170,18 +187,65 @@ class Intake:
             envelopes, [seal for (seal,) in rows]
         )
         with self._base.writing():
-            self._base.lock(admission.named_invitations(opened_envelopes))
-            batch = admission.AdmissionBatch(opened_envelopes, check, self._base.rows)
+            batch = admission.AdmissionBatch(opened_envelopes, check, self._base)
             outcomes = batch.outcomes()
             # Invitations are marked as used and messages stored, both sorted by key.
             new = [o for o in outcomes if isinstance(o, admission.AcceptedMessage)]
             mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-            self._base.change_many(mark, sorted((o.invitation,) for o in new))
-            keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
-            stored = sorted((secrets.randbits(63), o.round, o.text) for o in new)
-            self._base.change_many(keep, stored)
+            used = sorted((o.invitation,) for o in new if o.place is None)
+            self._base.change_many(mark, used)
+            by_round: dict[int, list[admission.AcceptedMessage]] = {}
+            for accepted in new:
+                by_round.setdefault(accepted.round, []).append(accepted)
+            for number, messages in sorted(by_round.items()):
+                places = [m.place for m in messages if m.place is not None]
+                self._mark_places(number, places)
+                self._keep(number, [m.payload for m in messages])
         refusal = admission.RefusedEnvelope
         return [o if isinstance(o, refusal) else None for o in outcomes]
+
+    def _mark_places(self, number: int, places: Iterable[int]) -> None:
+        """Mark places of a round's tree as used, each for the first time."""
+        places = [*places]
+        marks = admission.read_marks(self._base, number, places)
+        for place in places:
+            bits, bit = marks[place // admission.BLOCK], 1 << place % 8
+            if bits[place % admission.BLOCK // 8] & bit:
+                raise InternalError(f"place {place} of a tree was used before")
+            bits[place % admission.BLOCK // 8] |= bit
+        self._write_marks(number, marks)
+
+    def _write_marks(self, number: int, marks: Mapping[int, bytes | bytearray]) -> None:
+        change = """INSERT INTO marks (round, block, bits) VALUES (?, ?, ?)
+            ON CONFLICT (round, block) DO UPDATE SET bits = excluded.bits"""
+        rows = [(number, block, bytes(bits)) for block, bits in marks.items()]
+        self._base.change_many(change, rows)
+
+    def _keep(self, number: int, payloads: Sequence[admission.Payload]) -> None:
+        """Keep messages of a round, as rows or added to the sums of this process."""
+        ((keep,),) = self._base.rows("SELECT keep FROM rounds WHERE number = ?", number)
+        form = SumForm.from_text(keep)
+        if form is None:
+            rows = sorted(
+                (secrets.randbits(63), number, canonical_json(payload).decode())
+                for payload in payloads
+            )
+            keep_rows = """INSERT INTO messages ("row", round, payload)
+                VALUES (?, ?, ?)"""
+            self._base.change_many(keep_rows, rows)
+            return
+        sums = MessageSums(form)
+        sums.add(payloads)
+        self._add_sums(number, sums)
+
+    def _add_sums(self, number: int, sums: MessageSums) -> None:
+        part = self._part ^ number
+        query = "SELECT state FROM sums WHERE part = ? AND batch IS NULL"
+        for (text,) in self._base.rows(query, part):
+            sums.merge(MessageSums.from_text(sums.form, text))
+        change = """INSERT INTO sums (part, round, n, state) VALUES (?, ?, ?, ?)
+            ON CONFLICT (part) DO UPDATE SET n = excluded.n, state = excluded.state"""
+        self._base.change_many(change, [(part, number, sums.n, sums.to_text())])
 
     def fold(self, round_id: str, least: int, *, as_look: bool = False) -> str | None:
         """Fold in waiting messages if there are ``least``; return the digest.
@@ -194,10 +258,10 @@ class Intake:
         validate.at_least(1, least=least)
         with self._base.writing():
             self._base.lock_round(round_id)
-            current = self._require_round(round_id)
+            current = self.require_round(round_id)
             if current.waiting >= least and not current.closed:
                 self._fold_waiting(current, as_look=as_look)
-            name = admission.messages_digest(self._folded_batches(round_id).values())
+            name = _digest_of(self._folded_batches(round_id))
         self.tidy()
         return name
 
@@ -209,13 +273,12 @@ class Intake:
         """
         with self._base.writing():
             self._base.lock_round(round_id)
-            current = self._require_round(round_id)
+            current = self.require_round(round_id)
             name = current.accepted_digest
             if not name:
                 if current.waiting >= max(least, 1):
                     self._fold_waiting(current, as_look=as_look)
-                batches = self._folded_batches(round_id).values()
-                name = admission.messages_digest(batches)
+                name = _digest_of(self._folded_batches(round_id))
                 if name is None:
                     words = f"round {round_id} has no message yet; it stays open."
                     raise UserError(words)
@@ -230,11 +293,130 @@ class Intake:
     def _fold_waiting(self, current: admission.Round, *, as_look: bool = False) -> None:
         number = len(current.batches) + 1
         if as_look:
-            ((last,),) = self._base.rows("SELECT max(batch) FROM messages")
+            ((last,),) = self._base.rows(
+                "SELECT max(batch) FROM (SELECT batch FROM messages"
+                " UNION ALL SELECT batch FROM sums) AS every"
+            )
             number = (last or 0) + 1
         change = """UPDATE messages SET batch = ? WHERE batch IS NULL
             AND round = (SELECT number FROM rounds WHERE id = ?)"""
         self._base.change_many(change, [(number, current.id)])
+        query = "SELECT number FROM rounds WHERE id = ?"
+        ((round_number,),) = self._base.rows(query, current.id)
+        self._merge_waiting(round_number, current.sum_form, number)
+
+    def _merge_waiting(
+        self, number: int, form: SumForm | None, batch: int | None = None
+    ) -> None:
+        """Merge the sums that wait in a round into one row, under a new key."""
+        query = "SELECT state FROM sums WHERE round = ? AND batch IS NULL"
+        rows = self._base.rows(query, number)
+        if form is None or not rows:
+            return
+        total = MessageSums.of_all(MessageSums.from_text(form, row[0]) for row in rows)
+        merged = "DELETE FROM sums WHERE round = ? AND batch IS NULL"
+        self._base.change_many(merged, [(number,)])
+        row = secrets.randbits(62), number, batch, total.n, total.to_text()
+        keep = "INSERT INTO sums (part, round, batch, n, state) VALUES (?, ?, ?, ?, ?)"
+        self._base.change_many(keep, [row])
+
+    def merge(self, path: Path) -> dict[str, int]:
+        """Add what the intake in another file took in; return how many, by round.
+
+        Its rounds are those that are open here, copied when they opened. Each is closed
+        there for ever, then added here in one transaction; a second time adds nothing.
+        UserError, and nothing is added: a round is another one here, or an invitation
+        was counted in both.
+        """
+        added = {}
+        with Intake(path, url="") as source:
+            for theirs in source.rounds():
+                round_ = self.round(theirs.id)
+                same = "pipeline", "digest", "keep", "seal_to"
+                if round_ is None or any(
+                    getattr(round_, name) != getattr(theirs, name)
+                    for name in same[: 3 if theirs.closed else 4]
+                ):
+                    raise UserError(
+                        f"{path}: its round {theirs.id} is not one that is open here."
+                        " A second intake begins as a copy of this one."
+                    )
+                if not theirs.accepted:
+                    continue
+                for closing in (False, True):  # what is refused stays open there
+                    if closing:
+                        source.close(theirs.id)
+                    content = _RoundContent.of(source._base, theirs.id)
+                    with self._base.writing():
+                        new = self._refuse_counted_twice(round_, content, path)
+                        if closing and new:
+                            self._add_content(theirs.id, content, source)
+                added[theirs.id] = theirs.accepted if new else 0
+        self.tidy()
+        return added
+
+    def _refuse_counted_twice(
+        self, round_: admission.Round, content: _RoundContent, path: Path
+    ) -> bool:
+        """Return whether another intake's round is to be added; refuse a used one."""
+        self._base.lock(content.used)
+        ((number, merged),) = self._base.rows(
+            "SELECT number, merged FROM rounds WHERE id = ?", round_.id
+        )
+        if content.digest in (merged or "").split():
+            return False
+        if round_.closed:
+            raise UserError(f"round {round_.id} is closed: nothing can be added to it.")
+        invited = dict(
+            self._base.rows("SELECT id, used FROM invitations WHERE round = ?", number)
+        )
+        unknown = [name for name in content.used if name not in invited]
+        twice = [name for name in content.used if invited.get(name)]
+        marks = admission.read_marks(
+            self._base, number, [b * admission.BLOCK for b in content.marks]
+        )
+        twice += [
+            f"place {block * admission.BLOCK + k}"
+            for block, bits in content.marks.items()
+            for k in range(8 * len(bits))
+            if bits[k // 8] & marks[block][k // 8] & 1 << k % 8
+        ]
+        for names, words in (
+            (unknown, "was never issued here"),
+            (twice, "was counted here, too"),
+        ):
+            if names:
+                raise UserError(
+                    f"{path}, round {round_.id}: invitation {', '.join(names[:3])}"
+                    f"{f' and {len(names) - 3} more' * (len(names) > 3)} {words}."
+                    " Nothing was added."
+                )
+        return True
+
+    def _add_content(
+        self, round_id: str, content: _RoundContent, source: Intake
+    ) -> None:
+        ((number, merged),) = self._base.rows(
+            "SELECT number, merged FROM rounds WHERE id = ?", round_id
+        )
+        mark = "UPDATE invitations SET used = 1 WHERE id = ?"
+        self._base.change_many(mark, [(name,) for name in content.used])
+        places = [b * admission.BLOCK for b in content.marks]
+        marks = admission.read_marks(self._base, number, places)
+        for block, bits in content.marks.items():
+            marks[block] = bytearray(
+                a | b for a, b in zip(marks[block], bits, strict=True)
+            )
+        self._write_marks(number, marks)
+        total = MessageSums.of_all(source._folded_batches(round_id).values())
+        if SumForm.from_text(content.keep) is None:
+            rows = ([word] * count for word, count in total.payloads())
+            self._keep(number, [word for part in rows for word in part])
+        else:
+            self._add_sums(number, total)
+        change = "UPDATE rounds SET merged = ? WHERE id = ?"
+        names = f"{merged or ''} {content.digest}".strip()
+        self._base.change_many(change, [(names, round_id)])
 
     def tidy(self) -> None:
         """Rewrite all rows, so that none shows how or when it came.
@@ -242,59 +424,94 @@ class Intake:
         It happens whenever a round is folded or closed, and when whoever took messages
         in leaves; a service that stays calls it now and then.
         """
-        self._base.tidy()
+
+        def merge() -> None:
+            query = "SELECT number, keep FROM rounds WHERE accepted_digest IS NULL"
+            for number, keep in self._base.rows(query):
+                self._merge_waiting(number, SumForm.from_text(keep))
+
+        self._base.tidy(merge)
         self._has_new = False
 
     def folded(self, round_id: str) -> str | None:
         """Return the digest of the messages that were folded in."""
-        self._require_round(round_id)
-        return admission.messages_digest(self._folded_batches(round_id).values())
+        self.require_round(round_id)
+        return _digest_of(self._folded_batches(round_id))
 
-    def payloads(self, round_id: str, name: str) -> list[list[admission.Payload]]:
-        """Return the batches of the set with digest ``name``, in order, shuffled.
+    def batches(self, round_id: str, name: str) -> dict[int, MessageSums]:
+        """Return the batches of the set with digest ``name``, by number, in order.
 
-        What came or was folded in later is left out. A set that the round never had is
-        a UserError.
+        Of rows each is the count of each message. What came or was folded in later is
+        left out. A set that the round never had is a UserError.
         """
-        batches = [
-            [payload for payload, count in counts for _ in range(count)]
-            for counts in self.looks(round_id, name).values()
-        ]
-        for messages in batches:
-            secrets.SystemRandom().shuffle(messages)
-        return batches
-
-    def looks(
-        self, round_id: str, name: str
-    ) -> dict[int, list[tuple[admission.Payload, int]]]:
-        """Return what `payloads` does by batch number: messages and their counts."""
-        self._require_round(round_id)
+        self.require_round(round_id)
         batches = self._folded_batches(round_id)
-        while batches and admission.messages_digest(batches.values()) != name:
+        while batches and _digest_of(batches) != name:
             batches.popitem()
         if not batches:
             raise UserError(
                 f"the intake {self.name}: round {round_id} holds no set {name[:12]},"
                 " which was accepted. Put the intake's latest backup in its place."
             )
-        with self._base.errors():
-            return {
-                number: [(json.loads(text), count) for text, count in counts.items()]
-                for number, counts in batches.items()
-            }
+        return batches
 
-    def _folded_batches(self, round_id: str) -> dict[int, dict[str, int]]:
-        """Return how often each message was folded in, by batch number."""
+    def _folded_batches(self, round_id: str) -> dict[int, MessageSums]:
+        ((number, keep),) = self._base.rows(
+            "SELECT number, keep FROM rounds WHERE id = ?", round_id
+        )
+        form = SumForm.from_text(keep)
+        if form is not None:
+            query = (
+                "SELECT batch, state FROM sums WHERE round = ? AND batch IS NOT NULL"
+            )
+            rows = sorted(self._base.rows(query, number))
+            return {n: MessageSums.from_text(form, text) for n, text in rows}
         query = """SELECT batch, payload, count(*) FROM messages
-            WHERE batch IS NOT NULL
-            AND round = (SELECT number FROM rounds WHERE id = ?)
+            WHERE batch IS NOT NULL AND round = ?
             GROUP BY batch, payload ORDER BY batch"""
-        rows = groupby(self._base.rows(query, round_id), itemgetter(0))
-        return {n: {text: count for _, text, count in part} for n, part in rows}
+        parts = groupby(self._base.rows(query, number), itemgetter(0))
+        return {
+            n: MessageSums(words={text: [count] for _, text, count in part})
+            for n, part in parts
+        }
 
-    def _require_round(self, round_id: str) -> admission.Round:
+    def require_round(self, round_id: str) -> admission.Round:
+        """Return one round; one that was never opened is a UserError."""
         result = self.round(round_id)
         if result is None:
             names = [item.id for item in self.rounds()]
             raise UserError(f"no round {round_id!r}.{did_you_mean(round_id, names)}")
         return result
+
+
+@dataclass(frozen=True)
+class _RoundContent:
+    """What a round of an intake has counted: invitations, places of a tree, messages.
+
+    ``digest`` names the invitations: of each there is one message.
+    """
+
+    used: list[str]
+    marks: dict[int, bytes]
+    keep: str | None
+    digest: str
+
+    @classmethod
+    def of(
+        cls, base: store.SQLiteStore | store.PostgresStore, round_id: str
+    ) -> _RoundContent:
+        """Return what a round has counted."""
+        query = "SELECT number, keep FROM rounds WHERE id = ?"
+        ((number, keep),) = base.rows(query, round_id)
+        names = "SELECT id FROM invitations WHERE round = ? AND used = 1 ORDER BY id"
+        used = [name for (name,) in base.rows(names, number)]
+        blocks = "SELECT block, bits FROM marks WHERE round = ? ORDER BY block"
+        marks = {block: bytes(bits) for block, bits in base.rows(blocks, number)}
+        marks = {block: bits for block, bits in marks.items() if any(bits)}
+        text = canonical_json([used, {str(b): m.hex() for b, m in marks.items()}])
+        return cls(used, marks, keep, hashlib.sha256(text).hexdigest())
+
+
+def _digest_of(batches: Mapping[int, MessageSums]) -> str | None:
+    """Return the digest of all messages of batches; None of none."""
+    return MessageSums.of_all(batches.values()).digest() if batches else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -61,8 +61,30 @@ _ADD_RECORDS: Final = (
     """CREATE INDEX invitations_about ON invitations (round, record)
     WHERE record IS NOT NULL""",
 )
+# How a round keeps its messages (null: as rows, opened before there was a choice), the
+# tree of its invitations if it has one, and the sets that were merged in. `sums` has no
+# time and no invitation either; what waits has no batch, one row a process that takes.
+# `marks` holds which places of a tree were used, a bit each.
+_ADD_SUMS: Final = (
+    "ALTER TABLE rounds ADD COLUMN keep TEXT",
+    "ALTER TABLE rounds ADD COLUMN tree TEXT",
+    "ALTER TABLE rounds ADD COLUMN merged TEXT",
+    """CREATE TABLE sums (
+  part INTEGER PRIMARY KEY,
+  round INTEGER NOT NULL REFERENCES rounds,
+  batch INTEGER CHECK (batch > 0),
+  n INTEGER NOT NULL CHECK (n > 0),
+  state TEXT NOT NULL
+) STRICT""",
+    """CREATE TABLE marks (
+  round INTEGER NOT NULL REFERENCES rounds,
+  block INTEGER NOT NULL,
+  bits BLOB NOT NULL,
+  PRIMARY KEY (round, block)
+) STRICT, WITHOUT ROWID""",
+)
 # What each format added to the one before it, the second first.
-_CHANGES: Final = (_ADD_BATCHES, _ADD_SEALS, _ADD_RECORDS)
+_CHANGES: Final = (_ADD_BATCHES, _ADD_SEALS, _ADD_RECORDS, _ADD_SUMS)
 
 
 class _IntakeFile(DurableFile):
@@ -149,13 +171,18 @@ class SQLiteStore:
     def lock_round(self, round_id: str) -> None:
         """Do nothing, as there is one writer only."""
 
-    def tidy(self) -> None:
-        """Rewrite the file by key, without traces of arrival.
+    def lock_marks(self, number: int, blocks: Sequence[int]) -> None:
+        """Do nothing, as there is one writer only."""
+
+    def tidy(self, merge: Callable[[], None]) -> None:
+        """Rewrite the file by key, without traces of arrival, after a ``merge``.
 
         SQLite puts a row where there is room on its page, so that places follow arrival
         until then. Whether or not anything changed: the last one may have been killed
         before this.
         """
+        with self.writing():
+            merge()
         with self.errors():
             self.db.execute("VACUUM")
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -176,11 +203,12 @@ def store_exists(path: Path) -> bool:
     return bool(os.environ.get(URL_VARIABLE)) or path.exists()
 
 
-POSTGRES_FORMAT: Final = 1
+POSTGRES_FORMAT: Final = 2
 # Others may keep rows for so long, as with a file (seconds); connecting takes less.
 BUSY_SECONDS: Final = 60
 CONNECT_SECONDS: Final = 10
-# `messages` has no time and no invitation; see the schema of the file.
+# `messages` has no time and no invitation; see the schema of the file. The second half
+# is what format 2 added.
 _SCHEMA: Final = """
 CREATE TABLE curvote_intake (format INTEGER NOT NULL);
 INSERT INTO curvote_intake VALUES (1);
@@ -211,6 +239,23 @@ CREATE TABLE messages (
 CREATE INDEX invitations_of ON invitations (round);
 CREATE INDEX messages_of ON messages (round);
 CREATE INDEX invitations_about ON invitations (round, record) WHERE record IS NOT NULL;
+"""
+_UPGRADE: Final = """
+ALTER TABLE rounds ADD COLUMN keep TEXT, ADD COLUMN tree TEXT, ADD COLUMN merged TEXT;
+CREATE TABLE sums (
+  part BIGINT PRIMARY KEY,
+  round BIGINT NOT NULL REFERENCES rounds,
+  batch INTEGER CHECK (batch > 0),
+  n BIGINT NOT NULL CHECK (n > 0),
+  state TEXT NOT NULL
+);
+CREATE TABLE marks (
+  round BIGINT NOT NULL REFERENCES rounds,
+  block BIGINT NOT NULL,
+  bits BYTEA NOT NULL,
+  PRIMARY KEY (round, block)
+);
+UPDATE curvote_intake SET format = 2;
 """
 # Under any other setting the server itself would keep what the intake does not: its log
 # names the time of a statement and, unless told otherwise, the values in it.
@@ -243,19 +288,26 @@ _ERROR_TEXTS: Final = {
     ),
 }
 # What is locked first: two who come for the same wait, and never for each other.
-_ROUNDS: Final = """SELECT number FROM rounds WHERE number IN (SELECT round
-FROM invitations WHERE id = ANY(?)) ORDER BY number FOR SHARE"""
+_ROUNDS: Final = """SELECT number FROM rounds WHERE tree IS NOT NULL OR number IN
+(SELECT round FROM invitations WHERE id = ANY(?)) ORDER BY number FOR SHARE"""
 _INVITATIONS: Final = """SELECT id FROM invitations WHERE id = ANY(?) OR (round, record)
 IN (SELECT round, record FROM invitations WHERE id = ANY(?) AND record IS NOT NULL)
 ORDER BY id FOR UPDATE"""
-# Filled in random order of rows: a key is random, and an id, too.
+_MARKS: Final = """SELECT block FROM marks WHERE round = ? AND block = ANY(?)
+ORDER BY block FOR UPDATE"""
+# Filled in random order of rows: a key is random, and an id, too; marks by place. In
+# the order in which whoever takes envelopes in locks them.
+_LOCK: Final = "LOCK TABLE invitations, marks, messages, sums IN ACCESS EXCLUSIVE MODE"
 _TIDY: Final = (
-    "LOCK TABLE invitations, messages IN ACCESS EXCLUSIVE MODE",
     "CREATE TEMPORARY TABLE kept_i ON COMMIT DROP AS SELECT * FROM invitations",
+    "CREATE TEMPORARY TABLE kept_k ON COMMIT DROP AS SELECT * FROM marks",
     "CREATE TEMPORARY TABLE kept_m ON COMMIT DROP AS SELECT * FROM messages",
-    "TRUNCATE invitations, messages",
+    "CREATE TEMPORARY TABLE kept_s ON COMMIT DROP AS SELECT * FROM sums",
+    "TRUNCATE invitations, marks, messages, sums",
     "INSERT INTO invitations SELECT * FROM kept_i ORDER BY id",
+    "INSERT INTO marks SELECT * FROM kept_k ORDER BY round, block",
     'INSERT INTO messages SELECT * FROM kept_m ORDER BY "row"',
+    "INSERT INTO sums SELECT * FROM kept_s ORDER BY part",
 )
 
 
@@ -308,7 +360,11 @@ class PostgresStore:
                 ((exists,),) = self.rows(query)
                 if not exists:
                     self._db.execute(_SCHEMA)
-                ((version,),) = self.rows("SELECT max(format) FROM curvote_intake")
+                query = "SELECT max(format) FROM curvote_intake"
+                ((version,),) = self.rows(query)
+                if version == POSTGRES_FORMAT - 1:
+                    self._db.execute(_UPGRADE)
+                    ((version,),) = self.rows(query)
             if version != POSTGRES_FORMAT:
                 raise self._refusal_error(
                     f"another curvote wrote it (format {version}, this one reads"
@@ -360,9 +416,17 @@ class PostgresStore:
         query = "SELECT number FROM rounds WHERE id = ? FOR NO KEY UPDATE"
         self.rows(query, round_id)
 
-    def tidy(self) -> None:
-        """Rewrite all rows by key, in one transaction."""
+    def lock_marks(self, number: int, blocks: Sequence[int]) -> None:
+        """Lock the marks of these blocks of a round's tree, made where they are not."""
+        make = "INSERT INTO marks VALUES (?, ?, '') ON CONFLICT DO NOTHING"
+        self.change_many(make, [(number, block) for block in blocks])
+        self.rows(_MARKS, number, list(blocks))
+
+    def tidy(self, merge: Callable[[], None]) -> None:
+        """Rewrite all rows by key, in one transaction, after a ``merge``."""
         with self.writing():
+            self._db.execute(_LOCK)
+            merge()
             for statement in _TIDY:
                 self._db.execute(statement)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,14 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.curves import direction
-from curvote.mechanisms.privunit import OneOf, one_of_variance, privunit_variance
+from curvote.learning.sums import MessageSums, SumForm, bits_below, exact_mean
+from curvote.mechanisms.privunit import (
+    OneOf,
+    PrivUnit,
+    one_of_variance,
+    privunit_variance,
+)
+from curvote.wire.strict_json import canonical_json
 
 Array = NDArray[np.float64]
 
@@ -237,22 +245,68 @@ class ReportMean:
         return cls.from_shards([directions])
 
     @classmethod
-    def from_shards(cls, shards: Iterable[Array]) -> ReportMean:
-        """Return the mean of reports in parts, added row after row.
+    def from_shards(
+        cls, shards: Iterable[Array], epsilon: float | None = None
+    ) -> ReportMean:
+        """Return the mean of reports in parts, which change no bit; nor does the order.
 
-        How they are parted changes no bit.
+        Reports at ``epsilon`` are added in integers, as an intake adds them. Without
+        it they are added as they are, row after row, as releases of before there were
+        sums were, and as is quicker.
         """
+        if epsilon is not None:
+            return cls.from_sums(_sum_reports((({}, s) for s in shards), epsilon))
         total, n = None, 0
         for directions in shards:
             total = add_rows(total, directions)
             n += len(directions)
         if total is None or not n:
-            raise UserError("no report has come; nothing can be learnt.")
+            raise UserError(_NO_REPORT)
         return cls(total / n, n)
+
+    @classmethod
+    def from_sums(cls, sums: MessageSums) -> ReportMean:
+        """Return the mean of the only word of sums; of none: UserError."""
+        if not sums.words:
+            raise UserError(_NO_REPORT)
+        (word,) = sums.words
+        return cls(sums.mean(word), sums.n)
 
     def noise(self, epsilon: float) -> float:
         """Return the variance that privacy adds to each coordinate."""
         return privunit_variance(len(self.mean), epsilon) / self.n
+
+
+_NO_REPORT = "no report has come; nothing can be learnt."
+
+
+def _sum_reports(
+    shards: Iterable[tuple[dict[str, int], Array]],
+    epsilon: float,
+    n_classes: int | None = None,
+) -> MessageSums:
+    """Return the sums of reports by word, (word, reports (n, size)) at a time."""
+    sums = MessageSums()
+    for word, reports in shards:
+        if not len(reports):
+            continue
+        if not sums.words:
+            bits = report_bits(reports.shape[1], epsilon, n_classes)
+            sums = MessageSums(SumForm("direction", bits))
+        sums.add_rows(canonical_json(word).decode(), reports)
+    return sums
+
+
+@lru_cache(maxsize=256)
+def report_bits(size: int, epsilon: float, n_classes: int | None = None) -> int:
+    """Return the bits that a report's numbers are added with: of `PrivUnit`.
+
+    With ``n_classes`` of `OneOf`, whose reports have ``size`` numbers a class.
+    """
+    if n_classes is None:
+        return bits_below(1 / PrivUnit(epsilon=epsilon, d=size).m)
+    one_of = OneOf(epsilon=epsilon, d=size * n_classes, n_classes=n_classes)
+    return bits_below(1 / one_of.m)
 
 
 def add_rows(total: Array | None, rows: Array) -> Array:
@@ -371,13 +425,34 @@ class BlockMeans:
     n: int
 
     @classmethod
+    def from_sums(cls, sums: MessageSums, n_classes: int) -> BlockMeans:
+        """Return the means from sums whose words name classes; of none: UserError."""
+        if not sums.words:
+            raise UserError(_NO_REPORT)
+        names = (canonical_json({"named": k}).decode() for k in range(n_classes))
+        zeros = [0] * len(next(iter(sums.words.values())))
+        totals = [sums.words.get(name, zeros)[1:] for name in names]
+        bits, n = sums.form.bits, sums.n
+        return cls(np.array([exact_mean(total, n, bits) for total in totals]), n)
+
+    @classmethod
     def from_shards(
-        cls, shards: Iterable[tuple[NDArray[np.int64], Array]], n_classes: int
+        cls,
+        shards: Iterable[tuple[NDArray[np.int64], Array]],
+        n_classes: int,
+        epsilon: float | None = None,
     ) -> BlockMeans:
         """Return the means of reports (n,), (n, size) in parts, which change no bit.
 
-        No report is a UserError.
+        ``epsilon`` is as in `ReportMean.from_shards`. No report is a UserError.
         """
+        if epsilon is not None:
+            parts = (
+                ({"named": k}, directions[classes == k])
+                for classes, directions in shards
+                for k in range(n_classes)
+            )
+            return cls.from_sums(_sum_reports(parts, epsilon, n_classes), n_classes)
         sums: list[Array | None] = [None] * n_classes
         n = 0
         for classes, directions in shards:
@@ -385,7 +460,7 @@ class BlockMeans:
             sums = [add_rows(*pair) for pair in zip(sums, class_rows, strict=True)]
             n += len(classes)
         if not n:
-            raise UserError("no report has come; nothing can be learnt.")
+            raise UserError(_NO_REPORT)
         return cls(np.array(sums) / n, n)
 
     def noise(self, epsilon: float) -> float:

@@ -23,6 +23,7 @@ from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.curves.encoding import Encoded, Encoding
+from curvote.learning.sums import SumForm
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.roles import JUDGES, NARROW_COUNT, Senders
 from curvote.wire.strict_json import StrictForm, read_form
@@ -137,7 +138,8 @@ class Message(ABC):
     stands in the payload's ``record``; each record has one. ``bounded`` says that a z
     outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the table
     in random order and stay tied to nothing that tells whose they are. Where the table
-    holds counts, ``count_columns`` names those of its columns that add up. ``who``
+    holds counts, ``count_columns`` names those of its columns that add up. Of a
+    ``summed`` one the server needs no more than how often each came. ``who``
     sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page. The
     number that an invitation is about stands in the payload's ``subject_field``. One
     that is ``about_model`` is sent of what a model said and what is true, as a word.
@@ -155,6 +157,7 @@ class Message(ABC):
     bounded: bool = False
     shuffled: bool = True
     count_columns: tuple[str, ...] = ()
+    summed: bool = False
     about_model: bool = False
     schedule_settings: tuple[str, ...] = ()
     subject_field: str = "learner"
@@ -195,6 +198,10 @@ class Message(ABC):
     def made_up_words(self, task: Any, rng: np.random.Generator) -> dict[str, str]:
         """Return options of `curvote client answer` for somebody who does not exist."""
         raise InternalError(f"a {self.name} is about no model")
+
+    def sum_form(self, task: Any) -> SumForm | None:
+        """Return what an intake sums of messages to a task; None: it needs each row."""
+        return SumForm() if self.summed else None
 
     def windows(self, config: Mapping[str, Any]) -> Windows | None:
         """Return the windows in which it is asked for; None: it is, once."""

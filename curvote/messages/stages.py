@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.classes import Classes
-from curvote.base.entropy import random_buckets, random_permutation
+from curvote.base.entropy import (
+    SystemEntropy,
+    random_buckets,
+    random_permutation,
+)
 from curvote.base.errors import InternalError
 from curvote.chain import lookup
 from curvote.chain.stage import (
@@ -27,8 +31,8 @@ from curvote.chain.stage import (
 from curvote.curves.basis import roughness_matrix
 from curvote.curves.encoding import Encoding
 from curvote.data.lookup import resolve_source
-from curvote.intake.admission import Payload
 from curvote.intake.box import Intake
+from curvote.learning.sums import MessageSums, SumForm
 from curvote.learning.votes import decline_of_votes
 from curvote.messages import message
 from curvote.messages.roles import Roles, publisher_test_mask, roles_of_table
@@ -134,7 +138,9 @@ _BUCKET_FILL: Final = 15
 
 def release_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the published task, which is all that a client obeys."""
-    return task_metadata(release_task(inputs, params))
+    task, kind = release_task(inputs, params), stage_message(params)
+    keep = {"keep": "rows"} if kind.summed else {}
+    return task_metadata(task) | keep
 
 
 def task_metadata(task: AnyTask) -> Metadata:
@@ -302,34 +308,54 @@ def collect_metadata(inputs: Inputs, params: Params) -> Metadata:
     where nothing compares.
     """
     task = lookup.read_task(params["intake.task"])
-    batches = _accepted_batches(params)
+    keep, batches = _accepted_batches(params)
     evidence = None
     if len(batches) > 1:
-        tables = [_message_table(task, params, [batch]) for batch in batches]
-        counts = ([table[name] for table in tables] for name in ("n", "positive"))
-        evidence = decline_of_votes(*map(np.array, counts))
-    sizes = {"batches": [len(batch) for batch in batches]}
-    return task_metadata(task) | sizes | {"decline": evidence}
+        tables = [_message_table(task, params, keep, [batch]) for batch in batches]
+        if {"n", "positive"} <= {*tables[0]}:
+            counts = ([table[name] for table in tables] for name in ("n", "positive"))
+            evidence = decline_of_votes(*map(np.array, counts))
+    metadata: dict[str, Any] = {"batches": [batch.n for batch in batches]}
+    metadata["decline"] = evidence
+    if keep is not None:
+        metadata["keep"] = keep
+    if batches[0].form.field:
+        metadata["sums"] = MessageSums.of_all(batches).words
+    return task_metadata(task) | metadata
 
 
 def collect(context: StageContext) -> Rows:
-    """Return the message's table from the accepted envelopes, shuffled."""
+    """Return the message's table from the accepted envelopes.
+
+    Rows stand in random order. Of vectors that were summed it is empty: their sums
+    stand in the metadata, as integers.
+    """
     task, params = lookup.read_task(context.metadata["task"]), context.params
-    table = _message_table(task, params, _accepted_batches(params))
+    table = _message_table(task, params, *_accepted_batches(params))
     return {stage_message(params).table: table}
 
 
-def _accepted_batches(params: Params) -> list[list[Payload]]:
-    """Return the messages that the step was named after, by batch.
+def _accepted_batches(params: Params) -> tuple[str | None, list[MessageSums]]:
+    """Return how messages were kept, and those that the step was named after, by batch.
 
     Those that were accepted or folded in since are left to the next run.
     """
     with Intake(Path(params["intake.path"])) as intake:
-        return intake.payloads(params["intake.round"], params["accepted"])
+        round_id = params["intake.round"]
+        batches = intake.batches(round_id, params["accepted"])
+        return intake.require_round(round_id).keep, [*batches.values()]
 
 
 def _message_table(
-    task: AnyTask, params: Params, batches: list[list[Payload]]
+    task: AnyTask, params: Params, keep: str | None, batches: list[MessageSums]
 ) -> Columns:
-    every = [payload for batch in batches for payload in batch]
-    return stage_message(params).collect(task, message.payload_columns(every))
+    kind, total = stage_message(params), MessageSums.of_all(batches)
+    if total.form.field:
+        no_rows = {name: np.empty(0) for name in kind.payload_of(task).model_fields}
+        return kind.collect(task, no_rows)
+    payloads, counts = zip(*total.payloads(), strict=True)
+    columns = message.payload_columns([*payloads])
+    order = np.repeat(np.arange(len(counts)), counts)
+    if SumForm.from_text(keep) is None:
+        order = order[random_permutation(len(order), SystemEntropy())]
+    return kind.collect(task, {name: values[order] for name, values in columns.items()})

@@ -18,6 +18,7 @@ from curvote.wire.envelope import (
     issue_record_invitations,
 )
 from curvote.wire.task import Candidates, Task
+from tests import rounds
 from tests.vectors.envelope import KEY, curve, report_task, vote_task
 
 TASKS = {"report": report_task(), "vote": vote_task()}
@@ -87,7 +88,7 @@ class Server:
     def taken(self) -> list[dict[str, Any]]:
         """Return the messages, once all have come."""
         with Intake(self.place) as intake:
-            (kept,) = intake.payloads("one", intake.close("one"))
+            (kept,) = rounds.kept(intake, "one", intake.close("one"))
         return list(kept)
 
     def files(self, number: int = 0) -> list[Path]:

@@ -30,7 +30,7 @@ from curvote.pipeline.store.artifacts import (
 from curvote.pipeline.store.records import FORMAT
 from curvote.wire.envelope import Invitation
 from curvote.wire.signing import open_signed
-from tests import production
+from tests import production, rounds
 from tests.earlier import unpack
 from tests.formats import make
 
@@ -92,7 +92,7 @@ def test_the_intake_goes_on_with_its_rounds(old: Project) -> None:
     with Intake(old.intake) as intake:
         closed, still_open = intake.rounds("elsewhere")
         assert (closed.accepted, closed.closed) == (4, True)
-        assert len(intake.payloads("report", str(closed.accepted_digest))[0]) == 4
+        assert len(rounds.kept(intake, "report", str(closed.accepted_digest))[0]) == 4
         assert (still_open.accepted, still_open.closed) == (2, False)
         intake.take(unsent, parse_message)
         again = intake.take_batch([used, unsent], parse_message)

@@ -11,9 +11,11 @@ from curvote.base.errors import InternalError, UserError
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message
+from curvote.messages.stages import _message_table
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import Task
+from tests import rounds
 from tests.damages import DAMAGES, Damage, content, execute
 from tests.rounds import REPORTS, VOTES, edited, payload
 
@@ -71,7 +73,7 @@ def test_a_round_fills_and_is_closed(path: Path, invited: dict[str, Any]) -> Non
         assert intake.round("report").complete
         with pytest.raises(RefusedEnvelope, match="closed"):
             intake.take(sealed(REPORTS, invited["report"][5]), parse_message)
-        (kept,) = intake.payloads("report", first)
+        (kept,) = rounds.kept(intake, "report", first)
         assert sorted(map(canonical_json, kept)) == sorted(map(canonical_json, sent))
         assert [r.id for r in intake.rounds("p")] == ["report", "vote"]
         assert intake.rounds("q") == []
@@ -186,9 +188,10 @@ def test_messages_come_out_in_random_order(path: Path, invited: dict[str, Any]) 
     with Intake(path) as intake:
         for k, each in enumerate(invited["report"]):
             intake.take(sealed(REPORTS, each, k), parse_message)
-        named = intake.close("report")
-        orders = {str(intake.payloads("report", named)) for _ in range(30)}
-    assert len(orders) > 20
+        batches = [*intake.batches("report", intake.close("report")).values()]
+    params = {"protocol": REPORTS.protocol, "message": "report"}
+    made = (_message_table(REPORTS, params, None, batches) for _ in range(30))
+    assert len({str(table["z"]) for table in made}) > 20
 
 
 def test_opening_a_round_again_changes_what_is_needed_and_nothing_else(

@@ -17,6 +17,7 @@ from curvote.intake.store import URL_VARIABLE
 from curvote.messages.message import parse_message
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from curvote.wire.strict_json import canonical_json
+from tests import rounds
 from tests.damages import content
 from tests.rounds import REPORTS, VOTES, payload
 from tests.rounds import old as aged
@@ -55,8 +56,16 @@ ALTER TABLE messages ADD COLUMN batch INTEGER CHECK (batch > 0);
 """
 )
 FORMAT_3 = FORMAT_2 + "ALTER TABLE rounds ADD COLUMN seal TEXT;\n"
-FORMATS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3}
-VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
+FORMAT_4 = (
+    FORMAT_3
+    + """
+ALTER TABLE invitations ADD COLUMN record TEXT;
+CREATE INDEX invitations_about ON invitations (round, record)
+    WHERE record IS NOT NULL;
+"""
+)
+FORMATS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3, 4: FORMAT_4}
+VERSIONS = pytest.mark.parametrize("version", [*FORMATS])
 
 
 def old(path: Path, version: int) -> tuple[list[Invitation], str]:
@@ -66,6 +75,7 @@ def old(path: Path, version: int) -> tuple[list[Invitation], str]:
     )
     batch = ", batch" if version > 1 else ""
     sealed = ", seal" if version > 2 else ""
+    record = ", record" if version > 3 else ""
     new = path.with_suffix(".new")
     with Intake(new) as intake:
         for task, invited, came in ((REPORTS, reports, N), (VOTES, votes, 3)):
@@ -86,7 +96,7 @@ def old(path: Path, version: int) -> tuple[list[Invitation], str]:
             ATTACH '{new}' AS new;
             INSERT INTO rounds SELECT number, id, pipeline, task, digest, needed,
             accepted_digest{sealed} FROM new.rounds;
-            INSERT INTO invitations SELECT id, round, key, about, used
+            INSERT INTO invitations SELECT id, round, key, about, used{record}
             FROM new.invitations;
             INSERT INTO messages SELECT row, round, payload{batch}
             FROM new.messages;"""
@@ -110,7 +120,7 @@ def test_an_old_file_goes_on(tmp_path: Path, version: int) -> None:
         closed, still_open = intake.rounds()
         assert (closed.batches, closed.waiting) == ((N,), 0)
         assert intake.close("report") == intake.folded("report") == digest
-        (kept,) = intake.payloads("report", digest)
+        (kept,) = rounds.kept(intake, "report", digest)
         sent = [payload(REPORTS, votes[0], k) for k in range(N)]
         assert sorted(map(canonical_json, kept)) == sorted(map(canonical_json, sent))
         assert (still_open.batches, still_open.waiting) == ((), 3)
@@ -167,10 +177,10 @@ def test_folding(tmp_path: Path) -> None:
                 name = intake.fold("vote", end - start)
                 assert name != earlier
                 assert name == intake.folded("vote") == intake.fold("vote", 1)
-                sizes = [len(batch) for batch in intake.payloads("vote", name)]
+                sizes = [len(batch) for batch in rounds.kept(intake, "vote", name)]
                 assert sum(sizes) == end
                 if earlier:
-                    assert sum(map(len, intake.payloads("vote", earlier))) == start
+                    assert sum(map(len, rounds.kept(intake, "vote", earlier))) == start
             names.append(name)
             assert not intake.round("vote").closed
             assert intake.close("vote") == name

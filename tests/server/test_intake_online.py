@@ -195,7 +195,7 @@ def test_a_lost_set_is_not_replaced_by_another(server: Server) -> None:
     """Votes that were folded in and are gone stop the run; nothing else is used."""
     server.take(answers(server, "vote", seed=2)[:FIRST])
     plan = server.plan()
-    execute_sql("DELETE FROM messages WHERE batch = 1")(server.project.intake)
+    execute_sql("DELETE FROM sums WHERE batch = 1")(server.project.intake)
     (step,) = (s for s in plan.steps_to_run() if s.stage.name == "evaluate")
     with pytest.raises(UserError, match="latest backup"):
         execute_step(server.project, step)

@@ -100,6 +100,59 @@ def close(pipeline: terminal.Pipeline, project: terminal.ProjectOption = None) -
 
 
 @app.command()
+def merge(
+    pipeline: terminal.Pipeline,
+    file: Annotated[
+        Path,
+        typer.Argument(help="An intake that another machine filled.", exists=True),
+    ],
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Add what another machine's intake took in; its rounds end there for ever.
+
+    That intake begins as a copy of this one, made when the round opened. An invitation
+    that both counted is refused and named, and then nothing is added. The same file a
+    second time adds nothing.
+    """
+    from curvote.intake.box import Intake
+
+    with Intake(_project_with(project, pipeline).intake) as intake:
+        for round_id, count in intake.merge(file).items():
+            typer.echo(f"{round_id}: added {count}" if count else f"{round_id}: known")
+
+
+@app.command()
+def invitations(
+    tree: Annotated[
+        Path,
+        typer.Argument(help="The tree of a round's invitations.", exists=True),
+    ],
+    start: Annotated[int, typer.Option(min=0, help="The first place.")] = 0,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="How many (default: all).")
+    ] = None,
+    as_tree: Annotated[
+        bool,
+        typer.Option("--tree", help="Write a smaller tree, which makes no other ones."),
+    ] = False,
+) -> None:
+    """Write invitations of a tree as JSON Lines, for one client each."""
+    import json
+
+    from curvote.wire.key_tree import InvitationTree
+    from curvote.wire.strict_json import canonical_json, parse_json
+
+    every = InvitationTree.from_json(parse_json(tree.read_bytes(), 1 << 20))
+    number = every.start + every.count - start if count is None else count
+    part = every.part(start, number)
+    if as_tree:
+        typer.echo(canonical_json(part.to_json()).decode())
+        return
+    for invitation in part:
+        typer.echo(json.dumps(invitation.to_json()))
+
+
+@app.command()
 def show(
     pipeline: terminal.Pipeline,
     as_json: terminal.Json = False,

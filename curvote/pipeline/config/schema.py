@@ -156,6 +156,8 @@ class Waiting(Strict):
     # One vote alone, folded in, would belong to the one invitation that was just used.
     fold: Annotated[int, Field(ge=2, strict=True)] = 50
     sealed: bool = False
+    keep: Literal["sums", "rows"] | None = None
+    invitations: Literal["lines", "tree"] = "lines"
 
     def stated_minimum(self, message: str) -> int | None:
         """Return the stated minimum of messages of a kind; None: not stated."""

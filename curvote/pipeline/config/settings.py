@@ -25,6 +25,7 @@ from curvote.data.lookup import (
     own_settings,
 )
 from curvote.data.registry import DATASETS
+from curvote.messages.message import messages_of
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of, section_model
 from curvote.pipeline.config.source import reads_user_file
@@ -523,6 +524,7 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
         yield Problem(message, ("source",))
     yield from _single_setting_problems(pipeline)
     yield from _ledger_problems(pipeline, away)
+    yield from _intake_problems(pipeline)
     if away and pipeline.intake is None:
         message = (
             "the records stay with their owners, whose messages come by envelope: write"
@@ -573,6 +575,25 @@ def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:
         if axis.name in used and count != 1:
             message = f"production takes exactly one; {count} are given."
             yield Problem(message, (axis.key,))
+
+
+def _intake_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield why messages cannot be kept, or invitations written, as an intake says."""
+    if (waits := pipeline.intake) is None:
+        return
+    for name, kind in messages_of(pipeline.protocol).items():
+        if waits.keep == "sums" and not kind.summed:
+            message = (
+                f"the server needs each {name} of {pipeline.protocol}; leave `keep`"
+                " out: then sums are kept of whatever needs no more."
+            )
+            yield Problem(message, ("intake", "keep"))
+        if waits.invitations == "tree" and (kind.per_record or kind.per_table):
+            message = (
+                f"each invitation to a {name} names whose it is; a tree's name nobody:"
+                " leave it out."
+            )
+            yield Problem(message, ("intake", "invitations"))
 
 
 def _ledger_problems(pipeline: Pipeline, away: bool) -> Iterator[Problem]:

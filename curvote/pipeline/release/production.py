@@ -47,6 +47,7 @@ from curvote.pipeline.plan.step import (
 )
 from curvote.pipeline.release import evidence
 from curvote.pipeline.release.windows import (
+    accept_waiting,
     accepted_in_windows,
     decide_windows,
     find_round,
@@ -166,14 +167,9 @@ def release_state(
         round_ = find_round(project, round_id)
         if round_ is None or not round_.complete:
             return None
-        if round_.closed:
-            return round_.accepted_digest
         least = _min_batch(configured, round_)
-        with Intake(project.intake) as intake:
-            if not closing:
-                ready = round_.waiting >= (least or 1)
-                return "complete" if ready else intake.folded(round_id)
-            return intake.fold(round_id, least) if least else intake.close(round_id)
+        ends = least is None
+        return accept_waiting(project, round_, least or 1, closing=closing, ends=ends)
 
     cohort = "by envelope"
     if pipeline.intake is None:

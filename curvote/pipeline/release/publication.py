@@ -28,6 +28,7 @@ from curvote.pipeline.release.production import (
 from curvote.pipeline.release.windows import find_round, release_of, release_windows
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import envelope, signing
+from curvote.wire.key_tree import InvitationTree
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import AnyTask
 
@@ -114,16 +115,19 @@ def _open_rounds(
         for task in (task_of_step(project, step) for step in new)
     )
     tasks = [validate_task(task.to_json()) for task in made_tasks]  # as clients do
-    places = _publication_paths(project, configured.name, tasks[0])
+    waits = configured.pipeline.intake
+    by_tree = waits is not None and waits.invitations == "tree"
+    places = _publication_paths(project, configured.name, tasks[0], by_tree=by_tree)
     _refuse_lost_intake(project, places[0], tasks)
     steps_and_tasks = [*zip(new, tasks, strict=True)]
     places[1].parent.mkdir(parents=True, exist_ok=True)
-    seal, waits = None, configured.pipeline.intake
+    seal = None
     if waits and waits.sealed:  # open rounds have one
         with Intake(project.intake) as intake:
             there = (intake.seal(round_.id) for round_ in rounds if not round_.closed)
             seal = next(filter(None, there), None) or envelope.new_private_key()
-    invited = _prepare_invitations(project, configured, steps_and_tasks, rounds, seal)
+    prepare = _prepare_tree if by_tree else _prepare_invitations
+    invited = prepare(project, configured, steps_and_tasks, rounds, seal)
     with Intake(project.intake) as intake:
         for step, task in steps_and_tasks:
             intake.open_round(
@@ -131,8 +135,11 @@ def _open_rounds(
                 pipeline=configured.name,
                 task=task,
                 needed=min_envelopes(configured, step, public_records(project, step)),
-                invitations=[i for i in invited if i.task == task.digest()],
+                invitations=invited
+                if isinstance(invited, InvitationTree)
+                else [i for i in invited if i.task == task.digest()],
                 seal=seal,
+                keep=_kept_form(configured, task),
             )
     ids = [release_of(step).id for step in new]
     opened = [round_ for name in ids if (round_ := find_round(project, name))]
@@ -141,6 +148,14 @@ def _open_rounds(
     # Last: only now it is known what to seal to.
     published = _publish_task(project, [*rounds, *opened])
     return published or _describe_publication(*places, opened)
+
+
+def _kept_form(configured: ConfiguredPipeline, task: AnyTask) -> str:
+    """Return how the intake keeps the messages of a task: sums where they do."""
+    waits = configured.pipeline.intake
+    if waits is not None and waits.keep == "rows":
+        return "rows"
+    return str(message_of(task).sum_form(task) or "rows")
 
 
 def _refuse_lost_intake(project: Project, path: Path, tasks: list[AnyTask]) -> None:
@@ -173,10 +188,13 @@ def task_digests(published: bytes) -> frozenset[str]:
 
 
 def _publication_paths(
-    project: Project, pipeline: str, task: AnyTask
+    project: Project, pipeline: str, task: AnyTask, *, by_tree: bool | None = None
 ) -> tuple[Path, Path]:
+    """Return the paths of a task and of its invitations: a tree, if it has one."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
-    return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
+    tree, lines = Path(f"{stem}.tree.json"), Path(f"{stem}.invitations.jsonl")
+    has_tree = tree.exists() if by_tree is None else by_tree
+    return Path(f"{stem}.task.json"), tree if has_tree else lines
 
 
 def _describe_publication(
@@ -222,7 +240,8 @@ def _prepare_invitations(
     Sealed ones are issued anew: the key that those name went with the killed run. The
     lines of rounds that are ``rounds`` stay as they are.
     """
-    _, path = _publication_paths(project, configured.name, steps_and_tasks[0][1])
+    first_task = steps_and_tasks[0][1]
+    _, path = _publication_paths(project, configured.name, first_task, by_tree=False)
     there = _read_invitations(path)
     stay = {entry.digest for entry in rounds}
     invited = [entry for entry in there if entry.task in stay]
@@ -243,6 +262,27 @@ def _prepare_invitations(
     if invited != there:
         write_lines(path, [invitation.to_json() for invitation in invited])
     return invited
+
+
+def _prepare_tree(
+    project: Project,
+    configured: ConfiguredPipeline,
+    steps_and_tasks: list[tuple[Step, AnyTask]],
+    rounds: list[Round],
+    seal: str | None,
+) -> InvitationTree:
+    """Return the tree of a round's invitations: a new one, or that of a killed run."""
+    ((_, task),) = steps_and_tasks
+    _, path = _publication_paths(project, configured.name, task, by_tree=True)
+    if path.exists() and not seal:
+        tree = InvitationTree.from_json(json.loads(path.read_text(encoding="utf-8")))
+        if tree.task == task.digest() and tree.seal_to is None:
+            return tree
+    count = message_of(task).invited_count(configured.values())
+    to = envelope.public_key(seal) if seal else None
+    tree = InvitationTree.grow(task, count, server_key(project).fingerprint, to)
+    write_lines(path, [tree.to_json()])
+    return tree
 
 
 def _read_invitations(path: Path) -> list[envelope.Invitation]:

@@ -7,6 +7,7 @@ every run uses what came since the last one.
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from curvote.base.errors import InternalError
 from curvote.intake.admission import Round
@@ -73,17 +74,40 @@ def accepted_in_windows(
         raise InternalError(f"{configured.name} asks in no windows")
     digests = []
     for round_ in rounds_of_windows(project, round_id):
-        with Intake(project.intake) as intake:
-            if not closing and not round_.closed and round_.waiting >= waits.fold:
-                return "complete"
-            name = intake.folded(round_.id)
-            if closing and not round_.closed:
-                name = intake.fold(round_.id, waits.fold, as_look=True)
-                if name and is_over(round_, windows, since=windows.late):
-                    name = intake.close(round_.id, waits.fold, as_look=True)
+        ends = is_over(round_, windows, since=windows.late)
+        how = {"closing": closing, "ends": ends, "as_look": True}
+        name = accept_waiting(project, round_, waits.fold, **how)
+        if name == COMPLETE:
+            return name
         if name:
             digests.append(f"{round_.id} {name}")
     return ", ".join(digests) or None
+
+
+COMPLETE: Final = "complete"
+
+
+def accept_waiting(
+    project: Project,
+    round_: Round,
+    least: int,
+    *,
+    closing: bool,
+    ends: bool,
+    as_look: bool = False,
+) -> str | None:
+    """Return the digest of what a round has folded in, None of nothing.
+
+    ``closing`` folds in what waits, ``least`` messages or more, and closes a round that
+    ``ends``; without it `COMPLETE` says that a run would.
+    """
+    ready = round_.waiting >= least and not round_.closed
+    with Intake(project.intake) as intake:
+        if round_.closed or not closing:
+            return COMPLETE if ready else intake.folded(round_.id)
+        if ends and (ready or round_.folded):
+            return intake.close(round_.id, least, as_look=as_look)
+        return intake.fold(round_.id, least, as_look=as_look)
 
 
 def decide_windows(

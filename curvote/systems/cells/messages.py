@@ -50,6 +50,7 @@ class Answer(message.Message):
     table: str = "answers"
     payload: type[message.Payload] = AnswerPayload
     mechanism: str = KRR.name
+    summed: bool = True
     detail: str = "all of epsilon on one word; which question it answers is public"
 
     def task(self, base_task: Task, read: message.TableReader) -> Task:

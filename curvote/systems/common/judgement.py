@@ -51,6 +51,7 @@ class ReleaseJudgement(message.Message):
     name, stage, table = "judgement", "judge", "judgements"
     payload = JudgementPayload
     count_columns = ("n", "positive")
+    summed = True
     who, what = "judge", 'one noised bit: "the released classifier was right for me"'
     mechanism = BinaryRR.name
     detail = "nothing else of a judge leaves; the whole budget is on the bit"

@@ -24,6 +24,7 @@ from curvote.curves.direction import (
     class_codes,
 )
 from curvote.curves.encoding import Encoding
+from curvote.learning.sums import SumForm, bits_below
 from curvote.mechanisms.privunit import MAX_CLASSES, OneOf, PrivUnit
 from curvote.messages import arms
 from curvote.messages.message import (
@@ -53,10 +54,16 @@ class VectorMessage(Message):
     """
 
     columns: ClassVar[tuple[str, ...]]
+    summed = True
 
     def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the whole message."""
         return float(self._reporter(task).mechanism.worst_log_ratio())
+
+    def sum_form(self, task: Task) -> SumForm:
+        """Return the vector to be summed, at the precision that its length allows."""
+        length = 1 / self._reporter(task).mechanism.m
+        return SumForm(self.columns[-1], bits_below(length))
 
     def count_numbers(self, task: Task) -> int:
         """Return the size of the vector."""

@@ -10,6 +10,7 @@ from curvote.chain import stage
 from curvote.curves.direction import Whitening
 from curvote.curves.encoding import predict_indices
 from curvote.learning import directions
+from curvote.learning.sums import MessageSums, SumForm
 from curvote.messages import arms
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
@@ -40,15 +41,14 @@ def decoding_terms(reports: stage.Metadata, params: stage.Params) -> stage.Metad
 
 def aggregate(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
-    reports = context.shards("privatize", "directions")
-    return {"classifier": decode_reports(reports, context.metadata)}
+    return {"classifier": decode_total(report_mean(context), context.metadata)}
 
 
 def decode_reports(
     reports: Iterable[stage.Columns], public: stage.Metadata
 ) -> stage.Columns:
     """Return table ``classifier`` from shards of ``directions`` and what is public."""
-    return decode_total(sum_reports(reports), public)
+    return decode_total(sum_reports(reports, public["epsilon"]), public)
 
 
 def decode_total(total: directions.ReportMean, public: stage.Metadata) -> stage.Columns:
@@ -59,9 +59,41 @@ def decode_total(total: directions.ReportMean, public: stage.Metadata) -> stage.
     return classifier_columns(line, total.n)
 
 
-def sum_reports(reports: Iterable[stage.Columns]) -> directions.ReportMean:
-    """Return the mean of the reports in the shards of a table ``directions``."""
-    return directions.ReportMean.from_shards(shard["direction"] for shard in reports)
+def report_mean(
+    context: stage.StageContext, source: str = "privatize"
+) -> directions.ReportMean:
+    """Return the mean of a stage's reports, of sums where no more was kept of them.
+
+    A release of before there were sums is added as it was then.
+    """
+    if sums := _kept_sums(context, source):
+        return directions.ReportMean.from_sums(sums)
+    reports = context.shards(source, "directions")
+    return sum_reports(reports, _epsilon_to_add(context, source))
+
+
+def _kept_sums(context: stage.StageContext, source: str) -> MessageSums | None:
+    """Return the sums of a stage's reports; None: each of them is there."""
+    public = context.inputs[source].metadata
+    form = SumForm.from_text(public.get("keep"))
+    return MessageSums(form, public["sums"]) if form else None
+
+
+def _epsilon_to_add(context: stage.StageContext, source: str) -> float | None:
+    public = context.inputs[source].metadata
+    earlier = "task" in public and "keep" not in public
+    return None if earlier else float(public["epsilon"])
+
+
+def sum_reports(
+    reports: Iterable[stage.Columns], epsilon: float | None
+) -> directions.ReportMean:
+    """Return the mean of the reports in the shards of a table ``directions``.
+
+    ``epsilon`` is as in `ReportMean.from_shards`.
+    """
+    shards = (shard["direction"] for shard in reports)
+    return directions.ReportMean.from_shards(shards, epsilon)
 
 
 score_metadata = study.stated_metadata(method="direct.arm")
@@ -90,16 +122,15 @@ def whiten_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metadat
 
 def whiten(context: stage.StageContext) -> stage.Rows:
     """Return the table ``whitening``: a row a coordinate of the second round's z."""
-    reports = context.shards("privatize", "directions")
-    return {"whitening": whitening_columns(reports, context.metadata)}
+    return {"whitening": whitening_columns(report_mean(context), context.metadata)}
 
 
 def whitening_columns(
-    reports: Iterable[stage.Columns], public: stage.Metadata
+    total: directions.ReportMean, public: stage.Metadata
 ) -> stage.Columns:
-    """Return table ``whitening`` from the shards of the first round's reports."""
+    """Return table ``whitening`` from the mean of the first round's reports."""
     transform = directions.estimate_whitening(
-        sum_reports(reports), arms.directions_of(public), public["epsilon"]
+        total, arms.directions_of(public), public["epsilon"]
     )
     return {"matrix": transform.matrix, "centre": transform.centre}
 
@@ -114,21 +145,17 @@ def combine_metadata(inputs: stage.Inputs, params: stage.Params) -> stage.Metada
 
 def combine(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``: one row."""
-    first = context.shards("privatize", "directions")
-    second = context.shards("refine", "directions")
+    sums = report_mean(context), report_mean(context, "refine")
     whitening = context.rows("whiten", "whitening")
-    columns = decode_two_rounds(first, second, whitening, context.metadata)
-    return {"classifier": columns}
+    return {"classifier": decode_two_rounds(sums, whitening, context.metadata)}
 
 
 def decode_two_rounds(
-    first: Iterable[stage.Columns],
-    second: Iterable[stage.Columns],
+    sums: tuple[directions.ReportMean, directions.ReportMean],
     whitening: stage.Columns,
     public: stage.Metadata,
 ) -> stage.Columns:
-    """Return table ``classifier`` from both rounds' shards and what is public."""
-    sums = sum_reports(first), sum_reports(second)
+    """Return table ``classifier`` from both rounds' means and what is public."""
     transform = Whitening(whitening["matrix"], whitening["centre"])
     ways = arms.directions_of(public), public["epsilon"], public.get("balance")
     line = directions.two_round_classifier(sums, transform, *ways)
@@ -145,16 +172,34 @@ combine_one_of_metadata = aggregate_metadata
 
 def combine_one_of(context: stage.StageContext) -> stage.Rows:
     """Return the table ``classifier``."""
-    reports = context.shards("privatize", "named_directions")
-    return {"classifier": decode_one_of(reports, context.metadata)}
+    source, n_classes = "privatize", context.metadata["n_classes"]
+    if sums := _kept_sums(context, source):
+        total = directions.BlockMeans.from_sums(sums, n_classes)
+    else:
+        reports = context.shards(source, "named_directions")
+        epsilon = _epsilon_to_add(context, source)
+        total = _block_means(reports, n_classes, epsilon)
+    return {"classifier": _decode_blocks(total, context.metadata)}
 
 
 def decode_one_of(
     reports: Iterable[stage.Columns], public: stage.Metadata
 ) -> stage.Columns:
     """Return table ``classifier`` from shards of reports and what is public."""
+    total = _block_means(reports, public["n_classes"], public["epsilon"])
+    return _decode_blocks(total, public)
+
+
+def _block_means(
+    reports: Iterable[stage.Columns], n_classes: int, epsilon: float | None
+) -> directions.BlockMeans:
     answers = ((shard["named"], shard["direction"]) for shard in reports)
-    total = directions.BlockMeans.from_shards(answers, public["n_classes"])
+    return directions.BlockMeans.from_shards(answers, n_classes, epsilon)
+
+
+def _decode_blocks(
+    total: directions.BlockMeans, public: stage.Metadata
+) -> stage.Columns:
     vectors = arms.directions_from_params(public["d"], public["params"])
     ways = vectors, public["epsilon"], public.get("balance")
     return classifier_columns(directions.one_of_classifier(total, *ways), total.n)

@@ -196,6 +196,7 @@ class Answer(CodeMessage):
     payload: type[message.Payload] = AnswerPayload
     subject_field = PLACE
     per_record, shuffled, about_model = False, True, True
+    summed = True
     schedule_settings = ("monitor.rounds",)
     who, mechanism = "every person asked", "the best encoder"
     what = "one noised answer about the model"

@@ -52,8 +52,8 @@ def collect(context: StageContext) -> Rows:
             opened = intake.round(round_id)
             number = 0 if opened is None else opened.task.number
             task: Any = lookup.read_task(context.metadata["task"])
-            for look, counted in intake.looks(round_id, name).items():
-                payloads, times = zip(*counted, strict=True)
+            for look, sums in intake.batches(round_id, name).items():
+                payloads, times = zip(*sums.payloads(), strict=True)
                 columns = payload_columns([*payloads])
                 counts = ANSWER.collect(task, columns, times)
                 n = len(counts["count"])

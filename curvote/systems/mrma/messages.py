@@ -162,6 +162,7 @@ class Vote(Message):
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload = VOTERS, VotePayload
     count_columns = ("n", "positive")
+    summed = True
     who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
     mechanism = BinaryRR.name
     detail = "each judges one classifier, once, with the whole budget"

@@ -28,7 +28,7 @@ decode_metadata = direct.aggregate_metadata
 
 def decode(context: StageContext) -> Rows:
     """Return the tables ``classifier``, of the line, and ``scorecard``."""
-    total = direct.sum_reports(context.shards("privatize", "directions"))
+    total = direct.report_mean(context)
     partitions, shares = cell_stages.tally_answers(context, "answer")
     scores = cells.naive_bayes_scores(shares)
     line = direct.decode_total(total, context.metadata)

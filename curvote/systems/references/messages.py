@@ -63,6 +63,7 @@ class Label(message.Message):
 
     name, stage, table = "report", "privatize", "labels"
     senders, payload = EVERYBODY, LabelPayload
+    summed = True
     what = "one noised label"
     detail = "with all of epsilon; none of the numbers is sent"
 

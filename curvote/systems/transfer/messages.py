@@ -40,6 +40,7 @@ class ReleaseMessage(Message):
 
     name, stage, table = ASKS, "privatize", "releases"
     per_table, shuffled, party = True, False, "server"
+    summed = True  # it is one message
     senders, mechanism = Senders(()), "gaussian"
     payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"

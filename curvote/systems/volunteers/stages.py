@@ -62,7 +62,7 @@ join_metadata = direct.aggregate_metadata
 def join(context: StageContext) -> Rows:
     """Return the tables ``classifier``, of both, and ``reports_alone``."""
     records = context.rows("publish", "public_records")
-    total = direct.sum_reports(context.shards("privatize", "directions"))
+    total = direct.report_mean(context)
     vectors = directions_of(context.metadata)
     public = VolunteerRecords.from_records(vectors, records["z"], records["label"])
     line = joint_classifier(total, vectors, context.metadata["epsilon"], public)
@@ -113,7 +113,7 @@ def decode_whitened_metadata(inputs: Inputs, params: Params) -> Metadata:
 def decode_whitened(context: StageContext) -> Rows:
     """Return the table ``classifier``."""
     numbers = context.rows("publish_numbers", "public_numbers")["z"]
-    total = direct.sum_reports(context.shards("privatize", "directions"))
+    total = direct.report_mean(context)
     directions = directions_of(context.metadata).whitened
     terms = total, directions, context.metadata["epsilon"], numbers
     return {"classifier": classifier_columns(whitened_classifier(*terms), total.n)}
