@@ -39,6 +39,8 @@ def same_json(normalized: Any, original: Any) -> bool:
     if isinstance(normalized, dict):
         return all(same_json(v, original[name]) for name, v in normalized.items())
     if isinstance(normalized, list):
+        if {*map(type, normalized), *map(type, original)} == {float}:
+            return bool(normalized == original)
         return all(map(same_json, normalized, original))
     kinds = (int, float) if type(normalized) is float else (type(normalized),)
     return type(original) in kinds and bool(normalized == original)

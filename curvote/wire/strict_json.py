@@ -116,4 +116,5 @@ def _is_deeper(value: Any, levels: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return not levels or any(_is_deeper(item, levels - 1) for item in inner)
+    nested = [item for item in inner if isinstance(item, dict | list)]
+    return not levels or any(_is_deeper(item, levels - 1) for item in nested)

@@ -1,6 +1,8 @@
 """`intake take`, killed at any moment: every envelope counts once, none is lost."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -9,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from curvote.intake.box import Intake
+from curvote.learning.sums import MessageSums
+from curvote.messages.message import message_of, parse_messages
 from curvote.wire.envelope import issue_invitations, seal_message
+from curvote.wire.key_tree import InvitationTree
 from tests.rounds import REPORTS, payload, quiet
+from tests.server.test_intake_sums import answers, direct_task
 
 N = 400
 TAKE = """
@@ -67,3 +73,53 @@ def killed(root: Path, after: float) -> bool:
         done = taking.poll() is not None
         taking.kill()
     return not done
+
+
+@pytest.mark.faults
+def test_no_kill_parts_the_sums_from_those_who_sent_them(tmp_path: Path) -> None:
+    """200 kills: what is summed is what the used places sent, no more and no less.
+
+    Whoever takes in is a fork, killed by the system: it tidies nothing up.
+    """
+    task, path, n = direct_task("joint"), tmp_path / "intake.sqlite", 3000
+    tree, sent = InvitationTree.grow(task, n), answers(task, n)
+    data = [seal_message(tree.invitation(k), each) for k, each in enumerate(sent)]
+    form = message_of(task).sum_form(task)
+    with Intake(path) as intake:
+        given = {"pipeline": "p", "needed": 1, "invitations": tree}
+        intake.open_round("one", task=task, keep=str(form), **given)
+    rng, done = random.Random(2), 0
+    for _ in range(200):
+        child = os.fork()
+        if not child:
+            with Intake(path) as intake:
+                for _ in range(n):
+                    start = rng.randrange(n - 5)
+                    intake.take_batch(data[start : start + 5], parse_messages)
+            os._exit(0)
+        time.sleep(rng.uniform(0, 0.04))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with Intake(path) as intake:
+            marks = intake._base.rows("SELECT block, bits FROM marks")
+            states = intake._base.rows("SELECT state FROM sums")
+        used = [
+            4096 * block + k
+            for block, bits in marks
+            for k in range(8 * len(bits))
+            if bits[k // 8] >> k % 8 & 1
+        ]
+        expected, found = MessageSums(form), MessageSums(form)
+        expected.add(sent[k] for k in used)
+        for (text,) in states:
+            found.merge(MessageSums.from_text(form, text))
+        assert found.to_text() == expected.to_text()
+        assert len(used) >= done
+        done = len(used)
+    assert done > 200
+    with Intake(path) as intake:
+        intake.take_batch(data, parse_messages)
+        (state,) = intake.batches("one", intake.close("one")).values()
+    expected = MessageSums(form)
+    expected.add(sent)
+    assert state.to_text() == expected.to_text()

@@ -1,5 +1,6 @@
 """The intake in PostgreSQL: as in a file, and shared by several services."""
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -16,7 +17,7 @@ from curvote.intake import store as intake_postgres
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.intake.store import URL_VARIABLE, store_exists
-from curvote.messages.message import parse_message, parse_messages
+from curvote.messages.message import message_of, parse_message, parse_messages
 from curvote.systems.labels.messages import Task
 from curvote.wire.envelope import (
     Invitation,
@@ -26,11 +27,13 @@ from curvote.wire.envelope import (
     public_key,
     seal_message,
 )
+from curvote.wire.key_tree import InvitationTree
 from tests import postgres, rounds
 from tests.envelope_service import answered, invite, project, serving
 from tests.processes import until
 from tests.rounds import REPORTS, payload
 from tests.server.test_intake_group import taking
+from tests.server.test_intake_sums import answers, direct_task, filled, state
 
 N = 40
 NOWHERE = Path("/nonexistent/intake.sqlite")
@@ -81,6 +84,52 @@ def test_a_round_is_what_it_is_in_a_file(
         given = {"pipeline": "far", "needed": 1, "seal": key}
         intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
     assert gone_through(path, invited, public_key(key)) == context
+
+
+def test_three_processes_add_to_one_state(url: str, tmp_path: Path) -> None:
+    """Each under a number of its own; merged at the close they are one file's bytes."""
+    task = direct_task("joint")
+    tree = InvitationTree.grow(task, N)
+    sent = [seal_message(i, m) for i, m in zip(tree, answers(task, N), strict=True)]
+    keep = str(message_of(task).sum_form(task))
+    about = {"pipeline": "far", "needed": 1, "invitations": tree, "keep": keep}
+    with Intake(NOWHERE) as intake:
+        intake.open_round("one-1", task=task, **about)
+
+    def take(start: int) -> list[str]:
+        reasons = []
+        with Intake(NOWHERE) as intake:
+            for k in range(start, start + N, 4):  # each envelope comes three times
+                batch = [sent[(k + j) % N] for j in range(4)]
+                told = intake.take_batch(batch, parse_messages)
+                reasons += ["" if t is None else t.reason for t in told]
+        return reasons
+
+    with ThreadPoolExecutor(3) as pool:
+        told = [reason for part in pool.map(take, (0, 13, 26)) for reason in part]
+    assert Counter(told) == {"": N, "used invitation": 2 * N}
+    with Intake(NOWHERE) as intake:
+        (shared,) = intake.batches("one-1", intake.close("one-1")).values()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(URL_VARIABLE)
+        with filled(tmp_path / "alone", task, tree, sent) as alone:
+            assert shared.to_text() == state(alone)
+
+
+def test_tables_of_the_first_format_go_on(url: str) -> None:
+    """They are given what is new, and keep their rows."""
+    invited = invite(NOWHERE, 3)
+    execute(
+        url,
+        "DROP TABLE sums, marks",
+        "ALTER TABLE rounds DROP COLUMN keep, DROP COLUMN tree, DROP COLUMN merged",
+        "UPDATE curvote_intake SET format = 1",
+    )
+    with Intake(NOWHERE) as intake:
+        for data in answered(invited):
+            intake.take(data, parse_message)
+        assert intake.round("one-1").keep is None
+        assert intake.round("one-1").accepted == 3
 
 
 def gone_through(path: Path, invited: list[Invitation], to: str) -> list[Any]:

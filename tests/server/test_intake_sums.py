@@ -173,14 +173,19 @@ def test_words_have_the_digest_of_rows(tmp_path: Path) -> None:
 
 
 # -------------------------------------------------------------------- what a file tells
-def file_of(path: Path, pairs: list[tuple[Invitation, dict[str, Any]]]) -> bytes:
+def file_of(
+    path: Path,
+    pairs: list[tuple[Invitation, dict[str, Any]]],
+    keep: str | None = None,
+) -> bytes:
     """Return the bytes of the file after these clients have sent these messages."""
     keys = iter(range(1, 99))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "randbits", lambda _: next(keys))
         invited = sorted((i for i, _ in pairs), key=lambda i: i.id)
         task = direct_task("mean")
-        with filled(path, task, invited, [seal_message(*pair) for pair in pairs]):
+        sent = [seal_message(*pair) for pair in pairs]
+        with filled(path, task, invited, sent, keep):
             pass
     return path.read_bytes()
 
@@ -188,7 +193,7 @@ def file_of(path: Path, pairs: list[tuple[Invitation, dict[str, Any]]]) -> bytes
 def test_a_thief_of_the_file_learns_sums_and_who_answered(tmp_path: Path) -> None:
     """Any order, and the same messages from other clients: the same file to the byte.
 
-    A file of rows differs already by the numbers under which its rows stand.
+    An intake that numbers rows as they come is caught by the same comparison.
     """
     task = direct_task("mean")
     invited, sent = issue_invitations(task, 20), answers(task, 20)
@@ -199,8 +204,12 @@ def test_a_thief_of_the_file_learns_sums_and_who_answered(tmp_path: Path) -> Non
     assert first == file_of(tmp_path / "c", crossed)
     for message in sent:
         assert canonical_json(message["direction"][0]) not in first
-    fewer = file_of(tmp_path / "d", [*pairs[:19], (invited[19], sent[0])])
-    assert first != fewer
+    assert first != file_of(tmp_path / "d", [*pairs[:19], (invited[19], sent[0])])
+    numbered = [
+        file_of(tmp_path / name, order, "rows")
+        for name, order in (("e", pairs), ("f", pairs[::-1]), ("g", crossed))
+    ]
+    assert len({*numbered}) == 3
 
 
 # ----------------------------------------------------------------------- trees
