@@ -209,7 +209,7 @@ def test_a_thief_of_the_file_learns_sums_and_who_answered(tmp_path: Path) -> Non
         file_of(tmp_path / name, order, "rows")
         for name, order in (("e", pairs), ("f", pairs[::-1]), ("g", crossed))
     ]
-    assert len({*numbered}) == 3
+    assert numbered[0] not in numbered[1:]
 
 
 # ----------------------------------------------------------------------- trees
