@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,8 @@ from curvote.chain.axis import PipelineSettings
 from curvote.chain.settings import parse_span
 from curvote.chain.stage import Columns, Inputs, Params
 from curvote.chain.system import MessageDescription
-from curvote.mechanisms.labels import SupportMechanism
+from curvote.learning.sums import SumForm
+from curvote.mechanisms.labels import PackedMechanism, SupportMechanism
 from curvote.messages import message
 from curvote.messages.message import ClientData, Outcome, Windows
 from curvote.messages.roles import Senders
@@ -188,6 +190,10 @@ class PlacedAnswerPayload(AnswerPayload):
     place: Annotated[int, Field(ge=0)]
 
 
+# Of different codes and groups; the state of so many has some 100 KB.
+MOST_CODES: Final = 1 << 12
+
+
 class Answer(CodeMessage):
     """One noised word about a model and a record, by the encoder of the task."""
 
@@ -229,6 +235,20 @@ class Answer(CodeMessage):
     def invited_count(self, config: Mapping[str, Any]) -> int:
         """Return how many people are asked in one window."""
         return int(config["monitor"]["people"])
+
+    def sum_form(self, task: Any) -> SumForm | None:
+        """Return words alone where codes are few; of many, rows are as small a state.
+
+        A code of `KRR` or `Hadamard` is a number, others are any set of words, or any
+        of a size.
+        """
+        mechanism = task.noise()
+        codes = words = mechanism.n_classes
+        if isinstance(mechanism, PackedMechanism):
+            omega = getattr(mechanism, "omega", None)
+            codes = 2**words if omega is None else math.comb(words, omega)
+        places = max(1, len(task.places))
+        return SumForm() if codes * places <= MOST_CODES else None
 
     def invited_settings(self, count: int) -> dict[str, dict[str, Any]]:
         """Return the number of people asked."""
