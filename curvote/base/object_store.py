@@ -7,6 +7,7 @@ AWS_ENDPOINT_URL, ...); waiting has an end.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -127,7 +128,15 @@ class RemotePath(PosixPath):
     def open(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
         """Open a file, to be read as bytes."""
         with store_errors(self, "read"):
-            return connection().open_input_file(self.bucket_key)
+            return arrow_input(self)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return what changes with the file: its ETag, size and time.
+
+        OSError: as Arrow words it.
+        """
+        with arrow_input(self) as stream:
+            return (*sorted(stream.metadata().items()),)
 
     def read_bytes(self) -> bytes:
         """Return the content of a file."""
@@ -180,7 +189,10 @@ def files_below(folder: RemotePath) -> list[fs.FileInfo]:
 @cache
 def _check_bucket(endpoint: str | None, name: str) -> None:
     """Refuse a missing bucket; an existing one is checked once."""
-    if _s3_file_system(endpoint).get_file_info(name).type != arrow_fs().FileType.Directory:
+    if (
+        _s3_file_system(endpoint).get_file_info(name).type
+        != arrow_fs().FileType.Directory
+    ):
         raise OSError("NO_SUCH_BUCKET")
 
 
@@ -254,3 +266,13 @@ def is_remote(path: Path) -> TypeGuard[RemotePath]:
 def open_source(path: Path) -> Any:
     """Return a path or stream from which pyarrow reads a file."""
     return path.open("rb") if is_remote(path) else path
+
+
+def arrow_input(path: Path) -> Any:
+    """Return the same, with errors as Arrow words them."""
+    return connection().open_input_file(path.bucket_key) if is_remote(path) else path
+
+
+def open_bytes(path: Path) -> Any:
+    """Open a file, here or away, as Python reads bytes and lines."""
+    return io.BufferedReader(path.open()) if is_remote(path) else path.open("rb")

@@ -11,9 +11,10 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,14 @@ from numpy.typing import NDArray
 
 from curvote.base import validate
 from curvote.base.errors import Problem, UserError, did_you_mean
+from curvote.base.object_store import (
+    connection,
+    is_remote,
+    open_bytes,
+    open_source,
+    store_error,
+)
+from curvote.base.table_folder import TableParts, kind_of_type, table_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +92,12 @@ PLAIN: Final = CsvForm()
 
 
 def file_kind(path: Path) -> Kind:
-    """Return the kind of ``path`` by its ending; UserError for others."""
+    """Return the kind of ``path`` by its ending; UserError for others.
+
+    A folder holds Parquet files.
+    """
+    if path.is_dir():
+        return "parquet"
     for ending, kind in _KINDS.items():
         if path.name.lower().endswith(ending):
             return kind
@@ -97,9 +111,12 @@ def file_kind(path: Path) -> Kind:
 def open_rows(path: Path, form: CsvForm = PLAIN, **dialect: Any) -> Iterator[Any]:
     """Open a CSV file, zipped or not, as a `csv.reader` of its rows."""
     letters = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rt", encoding=letters, newline="") as stream:
-        yield csv.reader(stream, delimiter=form.separator, **dialect)
+    with ExitStack() as stack:
+        stream = stack.enter_context(open_bytes(path))
+        if path.suffix.lower() == ".gz":
+            stream = stack.enter_context(gzip.open(stream))
+        text = io.TextIOWrapper(stream, encoding=letters, newline="")
+        yield csv.reader(text, delimiter=form.separator, **dialect)
 
 
 def strict_rows(path: Path) -> list[list[str]]:
@@ -203,16 +220,19 @@ class Violations:
     def _example_formatter(self, examples: list[Example]) -> Callable[[Example], str]:
         """Return a function that says where an example stands, and what."""
         rows = {entry[0] for entry in examples if not isinstance(entry, str)}
-        lines: dict[int, int] = {}
-        if rows and self.path.is_file() and file_kind(self.path) == "csv":
-            with suppress(UnicodeError, csv.Error, OSError):
+        places: dict[int, str] = {}
+        with suppress(UnicodeError, csv.Error, OSError):
+            if rows and self.path.is_dir():
+                places = table_parts(self.path).row_places(rows)
+            elif rows and self.path.is_file() and file_kind(self.path) == "csv":
                 lines = row_lines(self.path, self.form, rows)
+                places = {row: f"line {line}" for row, line in lines.items()}
 
         def format_example(example: Example) -> str:
             if isinstance(example, str):
                 return example.rstrip()
             row, text = example
-            place = f"line {lines[row]}" if row in lines else f"row {row}"
+            place = places.get(row, f"row {row}")
             text = text if "{}" in text else f"{{}} {text}"
             return text.replace("{}", place, 1).rstrip()
 
@@ -334,7 +354,7 @@ def _csv_cells(path: Path) -> Cells:
 def _parquet_frame(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.read_parquet(path)
+    frame = pd.read_parquet(open_source(path))
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame.set_index(pd.RangeIndex(1, len(frame) + 1, name="row"))
 
@@ -446,9 +466,8 @@ def column_names(path: Path, form: CsvForm = PLAIN) -> list[str]:
     with _open_readable(path, form):
         if file_kind(path) == "csv":
             return _read_header(path, form)
-        import pyarrow.parquet as pq
-
-        return [*pq.read_schema(path).names]
+        table = table_parts(path)
+        return [name for name, _ in table.types(table.parts[0])]
 
 
 def refuse_other_separator(
@@ -473,7 +492,7 @@ def _refuse_other_encoding(path: Path, form: CsvForm, most: int | None = None) -
     wide = len("\n".encode(form.encoding)) > 1
     if path.suffix.lower() == ".gz" or wide:
         return
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(islice(file, most), 1):
             try:
                 line.decode(form.encoding)
@@ -508,6 +527,11 @@ def _open_readable(path: Path, form: CsvForm) -> Iterator[None]:
             _refuse_other_encoding(path, form)
         if isinstance(error, UnicodeError):  # it quotes a byte of a cell
             raise UserError(f"{path} is not {form.encoding.upper()}.") from None
+        if isinstance(error, FileNotFoundError) and path.is_dir():
+            words = f"{path}: a file of it went away while it was read; run again."
+            raise UserError(words) from None
+        if isinstance(error, OSError) and is_remote(path):
+            raise store_error(error, path) from None
         reason = str(error).split("\n")[0].rstrip(".")
         words = f"{path} cannot be read as {file_kind(path)}"
         raise _reader_error(words, reason) from None
@@ -527,16 +551,34 @@ def _check_columns(
     absent.check()
 
 
+def _check_parts(table: TableParts, columns: list[str], path: Path) -> None:
+    """Refuse files of a table that differ in the columns that are read."""
+    wrong, first = Violations(path), dict[str, str]()
+    for name, type_ in ((x.name, x.type) for x in table.stated or ()):
+        first[name] = kind_of_type(type_) or ""
+    for part in table.parts:
+        types = table.types(part)
+        names = [name for name, _ in types]
+        if part is table.parts[0]:
+            _check_columns(names, columns, wrong)
+        for name in columns:
+            if names.count(name) != 1:
+                words = f"files without one column {name!r}, as the first one has"
+                wrong.add(words, 1, [part.name])
+                continue
+            kind = kind_of_type(dict(types)[name])
+            if kind and first.setdefault(name, kind) != kind:
+                words = f"column {name!r} is {first[name]} at first, and then is not"
+                wrong.add(words, 1, [f"{kind} in {part.name}"])
+    wrong.check()
+
+
 def _parquet_batches(
     path: Path, columns: list[str], violations: Violations
 ) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    # Without these two, the bytes of a row group are held as a whole.
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BYTES) as file:
-        _check_columns(file.schema_arrow.names, columns, violations)
-        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
-            yield batch.select(columns)
+    table = table_parts(path)
+    _check_parts(table, columns, path)
+    yield from table.batches(columns, _ROWS, _BYTES)
 
 
 def _csv_batches(
@@ -557,7 +599,7 @@ def _csv_batches(
     texts = dict.fromkeys(columns, pa.string())
     letters = "utf8" if form.encoding == "utf-8" else form.encoding
     reader = arrow.open_csv(
-        path,
+        connection().open_input_stream(path.bucket_key) if is_remote(path) else path,
         # Several threads know no numbers of lines.
         arrow.ReadOptions(use_threads=False, block_size=_BYTES, encoding=letters),
         arrow.ParseOptions(

@@ -9,6 +9,8 @@ import tempfile
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from curvote.base import validate
-from curvote.base.errors import UserError
+from curvote.base.errors import Problem, UserError
+from curvote.base.object_store import is_remote, store_error, store_errors
+from curvote.base.table_folder import table_parts
 from curvote.data import lookup
 
 # curvote's own: what data/sources.toml of the repository says, brought along.
@@ -136,6 +140,8 @@ def blocks(path: Path) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
+        if is_remote(path) and not isinstance(error, FileNotFoundError):
+            raise store_error(error, path) from error
         raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
     if empty:
         raise _damaged_error(path, "is empty.")
@@ -149,6 +155,7 @@ def _damaged_error(path: Path, problem: str) -> DamagedError:
 
 MIRROR = "CURVOTE_DATA_MIRROR"
 RETRIES = 2
+_CONNECTIONS = 16  # at once, of an object store: each waits for some 10 ms
 TIMEOUT_SECONDS = 30
 
 
@@ -309,24 +316,59 @@ def raw_folder(project_root: Path) -> Path:
     return project_root / "data" / "raw"
 
 
-def stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes with the file at ``path``: its size and times; () if none."""
-    if not path.exists():
+def stamp(path: Path) -> tuple[Any, ...]:
+    """Return what changes with the table at ``path``; () if there is none.
+
+    Of a file that is its size and times, or on an object store its ETag, of a folder
+    what its files are, and the stamp of each.
+    """
+    remote = is_remote(path)
+    with store_errors(path, "read") if remote else nullcontext():
+        if not path.is_dir():
+            return _file_stamp(path)
+        table = table_parts(path)
+        with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as pool:
+            stamps = [*pool.map(_file_stamp, [part.path for part in table.parts])]
+    return table.layout, *stamps
+
+
+def _file_stamp(path: Path) -> tuple[Any, ...]:
+    try:
+        if is_remote(path):
+            return path.stamp()
+        stat = path.stat()
+    except FileNotFoundError:
         return ()
-    stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered."""
+    """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered.
+
+    Of a folder it is that of its table: which files there are, in their order, what
+    they do not hold themselves, and the SHA-256 of each.
+    """
     return _cached_digest(path, stamp(path))
 
 
 @lru_cache
-def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
+def _cached_digest(path: Path, _stamp: tuple[Any, ...]) -> str:
     total = hashlib.sha256()
-    for block in blocks(path):
-        total.update(block)
+    if not path.is_dir():
+        for block in blocks(path):
+            total.update(block)
+        return total.hexdigest()
+    table = table_parts(path)
+    total.update(b"curvote: a folder of Parquet files\n" + table.layout.encode())
+    for part in table.parts:
+        try:
+            content = hashlib.sha256()
+            for block in blocks(part.path):
+                content.update(block)
+        except UserError as error:  # it names the file
+            redacted = f"{path}: a file of it cannot be read."
+            raise UserError.several([Problem(str(error), redacted=redacted)]) from None
+        total.update(content.digest())
     return total.hexdigest()
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from curvote.base.classes import Classes
 from curvote.base.entropy import random_buckets, random_permutation
 from curvote.base.errors import InternalError
+from curvote.base.object_store import as_path
 from curvote.chain import lookup
 from curvote.chain.stage import (
     CLIENT_BLOCK,
@@ -83,7 +84,7 @@ def is_simulated(params: Params) -> bool:
 
 
 def _raw_paths(params: Params) -> dict[str, Path]:
-    return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
+    return {name: as_path(path) for name, path in params.get("raw.paths", {}).items()}
 
 
 def configured_task(kind: message.Message, inputs: Inputs, params: Params) -> Task:

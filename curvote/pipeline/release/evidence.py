@@ -15,6 +15,7 @@ from posixpath import normpath
 from typing import Any, Final
 
 from curvote.base.errors import UserError
+from curvote.base.object_store import SCHEME, as_path
 from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
@@ -74,8 +75,10 @@ def ledger_entries(project: Project, population: str | None = None) -> list[Entr
 
 def population_of_file(source: Mapping[str, Any]) -> str | None:
     """Return the population name of a source's file; None: it has no file."""
-    path = source.get("path")
-    return normpath(str(path)) if path else None
+    path = str(source.get("path") or "")
+    if path.startswith(SCHEME):
+        return str(as_path(path))
+    return normpath(path) if path else None
 
 
 def _choose_population(

@@ -189,7 +189,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> Job:
 
 def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
     for file in planned:
-        if digest(Path(file.path)) != file.sha256:
+        if digest(locations.as_path(file.path)) != file.sha256:
             raise UserError(f"{file.path} changed while it was read; run again.")
 
 
