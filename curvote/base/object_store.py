@@ -1,7 +1,6 @@
 """Paths on an object store, with the methods of paths that curvote uses.
 
-Whoever walks files needs no second way: what is there has a path, as what is in a
-folder has. Credentials and endpoint are those of the environment (AWS_ACCESS_KEY_ID,
+Credentials and endpoint are those of the environment (AWS_ACCESS_KEY_ID,
 AWS_ENDPOINT_URL, ...); waiting has an end.
 """
 
@@ -36,7 +35,7 @@ _FORBIDDEN: Final = re.compile(
 )
 
 
-def arrow_fs() -> Any:
+def _fs() -> Any:
     """Return Arrow's file systems: who has no object store need not wait for them."""
     from pyarrow import fs
 
@@ -67,10 +66,10 @@ class RemotePath(PosixPath):
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return kind, size and time; of a folder the time of its latest file."""
         info = self._info or _fetch_info(self)
-        if info.type == arrow_fs().FileType.NotFound:
+        if info.type == _fs().FileType.NotFound:
             raise FileNotFoundError(2, "there is no such object", str(self))
         mode, size, changed = stat.S_IFREG, info.size, info.mtime_ns
-        if info.type == arrow_fs().FileType.Directory:
+        if info.type == _fs().FileType.Directory:
             times = [file_info.mtime_ns or 0 for file_info in files_below(self)]
             mode, size, changed = stat.S_IFDIR, 0, max(times, default=0)
         seconds = (changed or 0) / 1e9
@@ -78,15 +77,15 @@ class RemotePath(PosixPath):
 
     def exists(self) -> bool:
         """Say whether there is a file or, below it, some file."""
-        return bool(self._type() != arrow_fs().FileType.NotFound)
+        return bool(self._type() != _fs().FileType.NotFound)
 
     def is_file(self) -> bool:
         """Say whether there is a file of this name."""
-        return bool(self._type() == arrow_fs().FileType.File)
+        return bool(self._type() == _fs().FileType.File)
 
     def is_dir(self) -> bool:
         """Say whether some file lies below."""
-        return bool(self._type() == arrow_fs().FileType.Directory)
+        return bool(self._type() == _fs().FileType.Directory)
 
     def is_symlink(self) -> bool:
         """Return False: object stores have no links."""
@@ -114,7 +113,7 @@ class RemotePath(PosixPath):
             if len(head) == len(patterns) and all(map(fnmatchcase, head, patterns)):
                 name = "/".join(head)
                 is_file = len(names) == len(patterns)
-                folder = arrow_fs().FileInfo(name, type=arrow_fs().FileType.Directory)
+                folder = _fs().FileInfo(name, type=_fs().FileType.Directory)
                 matches[name] = info if is_file else folder
         for name, info_found in sorted(matches.items()):
             yield (self / name).with_info(info_found)
@@ -128,15 +127,7 @@ class RemotePath(PosixPath):
     def open(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
         """Open a file, to be read as bytes."""
         with store_errors(self, "read"):
-            return arrow_input(self)
-
-    def stamp(self) -> tuple[Any, ...]:
-        """Return what changes with the file: its ETag, size and time.
-
-        OSError: as Arrow words it.
-        """
-        with arrow_input(self) as stream:
-            return (*sorted(stream.metadata().items()),)
+            return connection().open_input_file(self.bucket_key)
 
     def read_bytes(self) -> bytes:
         """Return the content of a file."""
@@ -176,7 +167,7 @@ def _fetch_info(path: RemotePath) -> fs.FileInfo:
 
 def files_below(folder: RemotePath) -> list[fs.FileInfo]:
     """Return the files below a folder; a missing bucket is not an empty one."""
-    selector = arrow_fs().FileSelector(
+    selector = _fs().FileSelector(
         folder.bucket_key, recursive=True, allow_not_found=True
     )
     with store_errors(folder, "read"):
@@ -189,10 +180,7 @@ def files_below(folder: RemotePath) -> list[fs.FileInfo]:
 @cache
 def _check_bucket(endpoint: str | None, name: str) -> None:
     """Refuse a missing bucket; an existing one is checked once."""
-    if (
-        _s3_file_system(endpoint).get_file_info(name).type
-        != arrow_fs().FileType.Directory
-    ):
+    if _s3_file_system(endpoint).get_file_info(name).type != _fs().FileType.Directory:
         raise OSError("NO_SUCH_BUCKET")
 
 
@@ -207,11 +195,11 @@ def _s3_endpoint() -> str | None:
 
 @cache
 def _s3_file_system(endpoint: str | None) -> fs.S3FileSystem:
-    return arrow_fs().S3FileSystem(
+    return _fs().S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=CONNECT_SECONDS,
         request_timeout=SILENT_SECONDS,
-        retry_strategy=arrow_fs().AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+        retry_strategy=_fs().AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
         allow_delayed_open=True,
     )
 
@@ -251,10 +239,7 @@ def store_error(error: OSError, path: Path, doing: str = "read") -> ObjectStoreE
 
 
 def as_path(text: str | Path, folder: Path = Path()) -> Path:
-    """Return the path of a text: on an object store, or of this machine.
-
-    What is relative there lies below the folder.
-    """
+    """Return the path of a text: on an object store, or of this machine."""
     return RemotePath(text) if str(text).startswith(SCHEME) else folder / text
 
 
@@ -268,9 +253,11 @@ def open_source(path: Path) -> Any:
     return path.open("rb") if is_remote(path) else path
 
 
-def arrow_input(path: Path) -> Any:
-    """Return the same, with errors as Arrow words them."""
-    return connection().open_input_file(path.bucket_key) if is_remote(path) else path
+def arrow_place(path: Path) -> tuple[fs.FileSystem, str]:
+    """Return Arrow's file system of a path, and its name there."""
+    if is_remote(path):
+        return connection(), path.bucket_key
+    return _fs().LocalFileSystem(), str(path)
 
 
 def open_bytes(path: Path) -> Any:

@@ -14,7 +14,7 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,16 +24,10 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
-from curvote.base import validate
+from curvote.base import object_store, validate
 from curvote.base.errors import Problem, UserError, did_you_mean
-from curvote.base.object_store import (
-    connection,
-    is_remote,
-    open_bytes,
-    open_source,
-    store_error,
-)
-from curvote.base.table_folder import TableParts, kind_of_type, table_parts
+from curvote.base.object_store import connection, is_remote, open_bytes, open_source
+from curvote.base.table_folder import table_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,10 +86,7 @@ PLAIN: Final = CsvForm()
 
 
 def file_kind(path: Path) -> Kind:
-    """Return the kind of ``path`` by its ending; UserError for others.
-
-    A folder holds Parquet files.
-    """
+    """Return the kind of ``path`` by its ending (a folder: Parquet), or a UserError."""
     if path.is_dir():
         return "parquet"
     for ending, kind in _KINDS.items():
@@ -111,12 +102,10 @@ def file_kind(path: Path) -> Kind:
 def open_rows(path: Path, form: CsvForm = PLAIN, **dialect: Any) -> Iterator[Any]:
     """Open a CSV file, zipped or not, as a `csv.reader` of its rows."""
     letters = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
-    with ExitStack() as stack:
-        stream = stack.enter_context(open_bytes(path))
-        if path.suffix.lower() == ".gz":
-            stream = stack.enter_context(gzip.open(stream))
-        text = io.TextIOWrapper(stream, encoding=letters, newline="")
-        yield csv.reader(text, delimiter=form.separator, **dialect)
+    with open_bytes(path) as file:
+        stream = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+        with io.TextIOWrapper(stream, encoding=letters, newline="") as text:
+            yield csv.reader(text, delimiter=form.separator, **dialect)
 
 
 def strict_rows(path: Path) -> list[list[str]]:
@@ -220,19 +209,16 @@ class Violations:
     def _example_formatter(self, examples: list[Example]) -> Callable[[Example], str]:
         """Return a function that says where an example stands, and what."""
         rows = {entry[0] for entry in examples if not isinstance(entry, str)}
-        places: dict[int, str] = {}
-        with suppress(UnicodeError, csv.Error, OSError):
-            if rows and self.path.is_dir():
-                places = table_parts(self.path).row_places(rows)
-            elif rows and self.path.is_file() and file_kind(self.path) == "csv":
+        lines: dict[int, int] = {}
+        if rows and self.path.is_file() and file_kind(self.path) == "csv":
+            with suppress(UnicodeError, csv.Error, OSError):
                 lines = row_lines(self.path, self.form, rows)
-                places = {row: f"line {line}" for row, line in lines.items()}
 
         def format_example(example: Example) -> str:
             if isinstance(example, str):
                 return example.rstrip()
             row, text = example
-            place = places.get(row, f"row {row}")
+            place = f"line {lines[row]}" if row in lines else f"row {row}"
             text = text if "{}" in text else f"{{}} {text}"
             return text.replace("{}", place, 1).rstrip()
 
@@ -466,8 +452,7 @@ def column_names(path: Path, form: CsvForm = PLAIN) -> list[str]:
     with _open_readable(path, form):
         if file_kind(path) == "csv":
             return _read_header(path, form)
-        table = table_parts(path)
-        return [name for name, _ in table.types(table.parts[0])]
+        return [name for name, _ in table_parts(path)[0].kinds()]
 
 
 def refuse_other_separator(
@@ -527,11 +512,8 @@ def _open_readable(path: Path, form: CsvForm) -> Iterator[None]:
             _refuse_other_encoding(path, form)
         if isinstance(error, UnicodeError):  # it quotes a byte of a cell
             raise UserError(f"{path} is not {form.encoding.upper()}.") from None
-        if isinstance(error, FileNotFoundError) and path.is_dir():
-            words = f"{path}: a file of it went away while it was read; run again."
-            raise UserError(words) from None
         if isinstance(error, OSError) and is_remote(path):
-            raise store_error(error, path) from None
+            raise object_store.store_error(error, path) from None
         reason = str(error).split("\n")[0].rstrip(".")
         words = f"{path} cannot be read as {file_kind(path)}"
         raise _reader_error(words, reason) from None
@@ -551,34 +533,27 @@ def _check_columns(
     absent.check()
 
 
-def _check_parts(table: TableParts, columns: list[str], path: Path) -> None:
-    """Refuse files of a table that differ in the columns that are read."""
-    wrong, first = Violations(path), dict[str, str]()
-    for name, type_ in ((x.name, x.type) for x in table.stated or ()):
-        first[name] = kind_of_type(type_) or ""
-    for part in table.parts:
-        types = table.types(part)
-        names = [name for name, _ in types]
-        if part is table.parts[0]:
-            _check_columns(names, columns, wrong)
-        for name in columns:
-            if names.count(name) != 1:
-                words = f"files without one column {name!r}, as the first one has"
-                wrong.add(words, 1, [part.name])
-                continue
-            kind = kind_of_type(dict(types)[name])
-            if kind and first.setdefault(name, kind) != kind:
-                words = f"column {name!r} is {first[name]} at first, and then is not"
-                wrong.add(words, 1, [f"{kind} in {part.name}"])
-    wrong.check()
-
-
 def _parquet_batches(
     path: Path, columns: list[str], violations: Violations
 ) -> Iterator[Any]:
-    table = table_parts(path)
-    _check_parts(table, columns, path)
-    yield from table.batches(columns, _ROWS, _BYTES)
+    parts, wrong = table_parts(path), Violations(path)
+    layouts = [part.kinds() for part in parts]
+    names = [[name for name, _ in layout] for layout in layouts]
+    absent = [x for x in columns if all(some.count(x) != 1 for some in names)]
+    wrong.note_columns(names[0], absent)
+    for name in (x for x in columns if x not in absent):
+        first = ""
+        for part, layout in zip(parts, layouts, strict=True):
+            kinds = [kind for column, kind in layout if column == name]
+            several = "there twice" if kinds else "missing"
+            kind = kinds[0] if len(kinds) == 1 else several
+            first = first or kind
+            if kind and kind != first:
+                words = f"column {name!r} is {first} in some files, but not in all"
+                wrong.add(words, 1, [f"{kind} in {part.name}"])
+    wrong.check()
+    for part in parts:
+        yield from part.batches(columns, _ROWS, _BYTES)
 
 
 def _csv_batches(

@@ -1,301 +1,171 @@
 """Folders of Parquet files that are one table: flat, in partitions, or of Delta Lake.
 
-Files are taken in the order of their names, so that the rows have one order. A folder
-called ``year=2026`` is a column of the files in it. Of a Delta table the files of its
-latest version count, whatever else lies beside them.
-
-Names of files may tell somebody's value: they are in messages for the owner's terminal,
-and in none that is kept.
+A folder called ``year=2026`` is a column of the files in it. Names of files may tell
+somebody's value: messages for the owner's terminal hold them, and nothing that is kept.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from curvote.base.errors import Problem, UserError
-from curvote.base.object_store import arrow_input, is_remote
+from curvote.base.object_store import arrow_place, is_remote
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-ENDINGS: Final = (".parquet", ".pq")
+_ENDINGS: Final = (".parquet", ".pq")
 _LOG: Final = "_delta_log"
+_HIDDEN: Final = re.compile(r"(^|/)(\.|_[^/=]*(/|$))")  # but a column may be _year
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
-# What a reader of a Delta table's files must know to read them rightly: the first is a
-# type of Parquet, of the others it is looked at whether the table makes use of them.
-_READABLE: Final = {"timestampNtz", "deletionVectors", "columnMapping"}
-_MOST: Final = 10  # names that a message lists
+# Types of Arrow that hold the same: a writer takes any of them, file by file.
+_KINDS: Final = {
+    "text": r"(dictionary<values=)?(large_)?string.*",
+    "a number": r"u?int\d+|halffloat|float|double|decimal.*",
+    "": "null",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """A file of a table, by its ``name`` below the folder.
+    """A file of a table, by its ``name`` below the folder; "": the table is a file.
 
-    ``constants`` are its columns that are not in it: an Arrow scalar for each.
+    ``constants`` are columns that are not in it, an Arrow scalar for each. A null one
+    may be in it all the same: a Delta table's column was added at some time.
     """
 
-    path: Path
+    table: Path
     name: str
     constants: Mapping[str, Any]
 
-    @contextmanager
-    def open(self, buffer_size: int = 0) -> Iterator[Any]:
-        """Open the file as a `pyarrow.parquet.ParquetFile`."""
+    def open(self, buffer_size: int = 0) -> Any:
+        """Return the file as a `pyarrow.parquet.ParquetFile`."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         # Without these two, the bytes of a row group are held as a whole.
         options = {"pre_buffer": False, "buffer_size": buffer_size}
-        with pq.ParquetFile(arrow_input(self.path), **options) as file:
-            yield file
+        place, path = arrow_place(self.table / self.name)
+        try:
+            return pq.ParquetFile(place.open_input_file(path), **options)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"{self.name} {error}".strip()) from None
 
-
-@dataclass(frozen=True, eq=False)
-class TableParts:
-    """The files of a table in their order.
-
-    ``stated`` is the schema of a Delta table: a column that was added later is null in
-    files from before.
-    """
-
-    parts: tuple[TablePart, ...]
-    stated: pa.Schema | None = None
-
-    @cached_property
-    def layout(self) -> str:
-        """The names of the files and what they do not hold themselves, as JSON."""
-        files = [
-            [x.name, {n: [str(c.type), str(c)] for n, c in x.constants.items()}]
-            for x in self.parts
-        ]
-        stated = [[field.name, str(field.type)] for field in self.stated or ()]
-        return json.dumps([files, stated], sort_keys=True)
-
-    def types(self, part: TablePart) -> list[tuple[str, Any]]:
-        """Return name and type of each column of a part; a name may come twice."""
-        with part.open() as file:
-            inside = [(field.name, field.type) for field in file.schema_arrow]
-        beside = [(name, scalar.type) for name, scalar in part.constants.items()]
-        names = {name for name, _ in (*inside, *beside)}
-        later = [(x.name, x.type) for x in self.stated or () if x.name not in names]
-        return [*inside, *beside, *later]
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return name and kind of each column, "" where it holds nothing."""
+        with self.open() as file:
+            types = [(field.name, field.type) for field in file.schema_arrow]
+        names = {name for name, _ in types}
+        constants = self.constants.items()
+        types += [(n, x.type) for n, x in constants if x.is_valid or n not in names]
+        return [(name, _kind_of_type(str(type_))) for name, type_ in types]
 
     def batches(self, columns: list[str], rows: int, buffer: int) -> Iterator[Any]:
         """Yield the ``columns`` as record batches of so many ``rows`` at most."""
         import pyarrow as pa
 
-        for part in self.parts:
-            with part.open(buffer) as file:
-                inside = {*file.schema_arrow.names}
-                wanted = [name for name in columns if name in inside]
-                for batch in file.iter_batches(batch_size=rows, columns=wanted):
-                    n = batch.num_rows
-                    arrays = [
-                        _plain_text(batch[name])
-                        if name in inside
-                        else self._fill(part, name, n)
-                        for name in columns
-                    ]
-                    yield pa.RecordBatch.from_arrays(arrays, columns)
-
-    def _fill(self, part: TablePart, name: str, rows: int) -> Any:
-        import pyarrow as pa
-
-        if name in part.constants:
-            return pa.repeat(part.constants[name], rows)
-        return pa.nulls(rows, self.stated.field(name).type if self.stated else None)
-
-    def row_places(self, rows: Iterable[int]) -> dict[int, str]:
-        """Return where each row of the table (1 is the first) stands, in words."""
-        places, begin = dict[int, str](), 0
-        for part in self.parts:
-            with part.open() as file:
-                end = begin + file.metadata.num_rows
-            here = [row for row in rows if begin < row <= end]
-            places |= {row: f"row {row - begin} of {part.name}" for row in here}
-            begin = end
-        return places
+        with self.open(buffer) as file:
+            inside = [name for name in columns if name in file.schema_arrow.names]
+            fixed = {x: self.constants[x] for x in columns if x not in inside}
+            # A Delta table's writer leaves texts as views.
+            view, text = pa.string_view(), pa.string()
+            for batch in file.iter_batches(batch_size=rows, columns=inside):
+                n = batch.num_rows
+                cells = [
+                    pa.repeat(fixed[x], n) if x in fixed else batch[x] for x in columns
+                ]
+                cells = [x.cast(text) if x.type == view else x for x in cells]
+                yield pa.RecordBatch.from_arrays(cells, columns)
 
 
-def _plain_text(column: Any) -> Any:
-    """Return texts that Delta's writers leave as views in the form of all others."""
-    import pyarrow as pa
-
-    views = pa.types.is_string_view(column.type)
-    return column.cast(pa.string()) if views else column
+def _kind_of_type(name: str) -> str:
+    return next((x for x, names in _KINDS.items() if re.fullmatch(names, name)), name)
 
 
-def kind_of_type(type_: Any) -> str | None:
-    """Return the kind of a column's type in words; None: it holds nothing."""
-    from pyarrow import types
-
-    if types.is_dictionary(type_):
-        type_ = type_.value_type
-    texts = types.is_string, types.is_large_string, types.is_string_view
-    if any(holds(type_) for holds in texts):
-        return "text"
-    if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
-        return "a number"
-    return None if types.is_null(type_) else str(type_)
-
-
-def table_parts(path: Path) -> TableParts:
-    """Return the files of the Parquet table at ``path``, a file or a folder.
+def table_parts(path: Path) -> list[TablePart]:
+    """Return the files of the Parquet table at ``path``, of a folder sorted by name.
 
     UserError: a folder without files, or with some that are not the table's; a Delta
     table that cannot be read rightly.
     """
     if not path.is_dir():
-        return TableParts((TablePart(path, path.name, {}),))
+        return [TablePart(path, "", {})]
     try:
-        if (path / _LOG).is_dir():
-            with _open_log(path) as log:
-                table = _delta_parts(path, log)
-        else:
-            table = TableParts((*_listed_parts(path),))
-    except OSError as error:  # it may name a partition
-        words = f"{path} cannot be read as a folder of Parquet files"
-        problem = Problem(f"{words}: {error}.", redacted=f"{words}.")
-        raise UserError.several([problem]) from None
-    if not table.parts:
+        listing = _delta_parts if (path / _LOG).is_dir() else _listed_parts
+        parts = sorted(listing(path), key=lambda part: part.name)
+    except OSError as error:
+        raise _refusal(path, "cannot be read as a table", error) from None
+    if not parts:
         raise UserError(f"{path} holds no Parquet file.")
-    return table
+    return parts
+
+
+def _refusal(path: Path, words: str, reason: object) -> UserError:
+    """Return an error whose reason may name somebody's value."""
+    problem = Problem(f"{path} {words}: {reason}.", redacted=f"{path} {words}.")
+    return UserError.several([problem])
 
 
 def _listed_parts(folder: Path) -> Iterator[TablePart]:
-    """Yield the files below a folder, in partitions or not, sorted by name."""
+    """Yield the files of a folder, without those like _SUCCESS or .part-0.crc."""
     import pyarrow as pa
+    from pyarrow import fs
 
-    parts, stray, strange = [], [], dict[str, None]()
-    for path in _files_below(folder):
-        *folders, name = relative = path.parts[len(folder.parts) :]
-        pairs = [unquote(text).partition("=") for text in folders]
-        if any(map(_is_hidden, relative)):
+    strange, (place, base) = set(), arrow_place(folder)
+    for info in place.get_file_info(fs.FileSelector(base, recursive=True)):
+        name = info.path.removeprefix(base).strip("/")
+        *folders, file = name.split("/")
+        if info.type == fs.FileType.Directory or _HIDDEN.search(name):
             continue
-        constants = {
-            column: pa.scalar(None if text == _NO_VALUE else text, pa.string())
-            for column, _, text in pairs
-        }
-        if len(constants) < len(pairs) or not all(sign for _, sign, _ in pairs):
-            strange["/".join(folders)] = None
-        elif not (name.lower().endswith(ENDINGS) and path.is_file()):
-            stray.append("/".join(relative))
+        pairs = [unquote(text).partition("=") for text in folders]
+        values = {column: None if x == _NO_VALUE else x for column, _, x in pairs}
+        if len(values) < len(pairs) or not all(sign for _, sign, _ in pairs):
+            strange.add(f"{'/'.join(folders)} is no partition like year=2026")
+        elif not (info.is_file and file.lower().endswith(_ENDINGS)):
+            strange.add(f"{name} is not Parquet")
         else:
-            parts.append(TablePart(path, "/".join(relative), constants))
-    wrong = {
-        "folders that are no partition, as year=2026 is one": sorted(strange),
-        "files that are not Parquet": sorted(stray),
-    }
-    problems = [_problem(folder, what, names) for what, names in wrong.items() if names]
-    if problems:
-        raise UserError.several(problems)
-    yield from sorted(parts, key=lambda part: part.name)
+            texts = {column: pa.scalar(x, pa.string()) for column, x in values.items()}
+            yield TablePart(folder, name, texts)
+    if strange:
+        listed = [*sorted(strange)[:10], *["and more"] * (len(strange) > 10)]
+        raise _refusal(folder, "holds what is no part of a table", ", ".join(listed))
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    if is_remote(folder):
-        yield from folder.rglob("*")
-        return
-
-    def refuse(error: OSError) -> None:
-        raise error  # a folder that may not be read must not be left out
-
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        yield from (Path(place, name) for name in names)
-
-
-def _is_hidden(name: str) -> bool:
-    """Say whether a file or folder is no data: _SUCCESS, .part-0.parquet.crc."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
-
-
-def _problem(folder: Path, what: str, names: list[str]) -> Problem:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    message = f"{folder}: {what} ({len(names)}): {', '.join(names[:_MOST])}{more}."
-    redacted = f"{folder}: {what} ... (`curvote check` shows the rest)"
-    return Problem(message, redacted=redacted)
-
-
-# -------------------------------------------------------------------- Delta Lake
-
-
-@contextmanager
-def _open_log(table: Path) -> Iterator[Path]:
-    """Give the folder with the log of a Delta table, brought here if it is away.
-
-    So one client of the object store reads all, with one set of keys and patience.
-    """
-    if not is_remote(table):
-        yield table
-        return
-    files = [file for file in (table / _LOG).iterdir() if file.is_file()]
-    begins = [int(x[1]) for f in files if (x := _CHECKPOINT.fullmatch(f.name))]
-    begin = max(begins, default=0)  # what is older is in the checkpoint
-    with TemporaryDirectory(prefix="curvote-") as folder:
-        log = Path(folder, _LOG)
-        log.mkdir()
-        for file in files:
-            if file.name[:20].isdigit() and int(file.name[:20]) >= begin:
-                (log / file.name).write_bytes(file.read_bytes())
-        yield Path(folder)
-
-
-def _delta_parts(folder: Path, log: Path) -> TableParts:
+def _delta_parts(folder: Path) -> Iterator[TablePart]:
+    """Yield the files of the latest version of a Delta table."""
     import pyarrow as pa
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
+    from pyarrow import fs
 
     try:
-        table = DeltaTable(log.absolute())
-        mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-        features = {*(table.protocol().reader_features or ())} - _READABLE
-        files = pa.table(table.get_add_actions(flatten=True))
-        partitions = table.metadata().partition_columns
-        stated = pa.schema(table.schema())
+        with TemporaryDirectory() as copy:
+            if is_remote(folder):  # one client reads all, with one set of keys
+                away, name = arrow_place(folder / _LOG)
+                Path(copy, _LOG).mkdir()
+                fs.copy_files(name, f"{copy}/{_LOG}", away, fs.LocalFileSystem())
+            table = DeltaTable(copy if is_remote(folder) else folder.absolute())
+        about, files = table.metadata(), pa.table(table.get_add_actions(flatten=True))
+        columns = {field.name: field.type for field in pa.schema(table.schema())}
     except (DeltaError, OSError, ValueError) as error:
-        words, reason = f"{folder} cannot be read as a Delta table", f"{error}"
-        problem = Problem(f"{words}: {reason.rstrip('.')}.", redacted=f"{words}.")
-        raise UserError.several([problem]) from None
-    try:
-        deleted = pa.table(table.deletion_vectors()).num_rows > 0
-    except (DeltaError, OSError, ValueError):
-        deleted = True
+        raise _refusal(folder, "cannot be read as a Delta table", error) from None
+    # A type of Parquet; whatever else is stated alters how files are to be read.
+    features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
+    if about.configuration.get("delta.columnMapping.mode", "none") != "none":
+        features.add("columnMapping")
     names = [unquote(name) for name in files["path"].to_pylist()]
-    away = any("://" in x or x.startswith("/") or ".." in x.split("/") for x in names)
-    wrong = {
-        "deletion vectors: rows that are deleted are still in its files. Write them"
-        " anew (in Spark: REORG TABLE ... APPLY (PURGE))": deleted,
-        "column mapping: its files name the columns otherwise": mapped != "none",
-        "files that lie elsewhere, as a shallow clone has them": away,
-        f"what is not read here: {', '.join(sorted(features))}": bool(features),
-    }
-    reasons = [what for what, holds in wrong.items() if holds]
-    if reasons:
-        raise UserError.several(
-            Problem(f"{folder} is a Delta table with {what}.") for what in reasons
+    if any("://" in x or x.startswith("/") or ".." in x.split("/") for x in names):
+        features.add("files of another table (a shallow clone)")
+    if features:
+        raise UserError(
+            f"{folder} is a Delta table with {', '.join(sorted(features))}, which would"
+            " be read wrongly. Write a copy without (deleted rows leave the files by"
+            " REORG TABLE ... APPLY (PURGE), then DROP FEATURE deletionVectors)."
         )
-    parts = [
-        TablePart(
-            folder / name,
-            name,
-            {
-                column: files[f"partition.{column}"][row].cast(
-                    stated.field(column).type
-                )
-                for column in partitions
-            },
-        )
-        for row, name in enumerate(names)
-    ]
-    return TableParts((*sorted(parts, key=lambda part: part.name),), stated)
+    nulls = {name: pa.scalar(None, type_) for name, type_ in columns.items()}
+    for row, name in enumerate(names):
+        split = {x: files[f"partition.{x}"][row] for x in about.partition_columns}
+        yield TablePart(folder, name, nulls | split)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -10,7 +11,6 @@ import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,8 +20,8 @@ from typing import Any
 
 from curvote.base import validate
 from curvote.base.errors import Problem, UserError
-from curvote.base.object_store import is_remote, store_error, store_errors
-from curvote.base.table_folder import table_parts
+from curvote.base.object_store import arrow_place, is_remote, store_errors
+from curvote.base.table_folder import TablePart, table_parts
 from curvote.data import lookup
 
 # curvote's own: what data/sources.toml of the repository says, brought along.
@@ -140,9 +140,8 @@ def blocks(path: Path) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
-        if is_remote(path) and not isinstance(error, FileNotFoundError):
-            raise store_error(error, path) from error
-        raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
+        reason = error.strerror or error
+        raise DamagedError(f"{path} cannot be read: {reason}.") from error
     if empty:
         raise _damaged_error(path, "is empty.")
 
@@ -319,56 +318,50 @@ def raw_folder(project_root: Path) -> Path:
 def stamp(path: Path) -> tuple[Any, ...]:
     """Return what changes with the table at ``path``; () if there is none.
 
-    Of a file that is its size and times, or on an object store its ETag, of a folder
-    what its files are, and the stamp of each.
+    Of a folder these are its files, in JSON with the columns that are not in them, and
+    what changes with each: size and times, or on an object store the ETag.
     """
-    remote = is_remote(path)
-    with store_errors(path, "read") if remote else nullcontext():
-        if not path.is_dir():
-            return _file_stamp(path)
-        table = table_parts(path)
-        with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as pool:
-            stamps = [*pool.map(_file_stamp, [part.path for part in table.parts])]
-    return table.layout, *stamps
-
-
-def _file_stamp(path: Path) -> tuple[Any, ...]:
-    try:
-        if is_remote(path):
-            return path.stamp()
-        stat = path.stat()
-    except FileNotFoundError:
+    if not path.exists():
         return ()
+    parts = table_parts(path)
+    with ThreadPoolExecutor(_CONNECTIONS if is_remote(path) else 1) as pool:
+        stamps = [*pool.map(_file_stamp, parts)]
+    fixed = [[p.name, *map(repr, sorted(p.constants.items()))] for p in parts]
+    return json.dumps(fixed), *stamps
+
+
+def _file_stamp(part: TablePart) -> tuple[Any, ...]:
+    path = part.table / part.name
+    if is_remote(path):
+        place, name = arrow_place(path)
+        with store_errors(part.table, "read"), place.open_input_file(name) as stream:
+            return (*sorted(stream.metadata().items()),)
+    stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered.
 
-    Of a folder it is that of its table: which files there are, in their order, what
-    they do not hold themselves, and the SHA-256 of each.
+    Of a folder it covers names and SHA-256 of its files, and columns beside them.
     """
     return _cached_digest(path, stamp(path))
 
 
 @lru_cache
-def _cached_digest(path: Path, _stamp: tuple[Any, ...]) -> str:
+def _cached_digest(path: Path, stamp: tuple[Any, ...]) -> str:
     total = hashlib.sha256()
     if not path.is_dir():
         for block in blocks(path):
             total.update(block)
         return total.hexdigest()
-    table = table_parts(path)
-    total.update(b"curvote: a folder of Parquet files\n" + table.layout.encode())
-    for part in table.parts:
+    total.update(f"curvote: a folder of Parquet files\n{stamp[0]}".encode())
+    for (name, *_), changes in zip(json.loads(stamp[0]), stamp[1:], strict=True):
         try:
-            content = hashlib.sha256()
-            for block in blocks(part.path):
-                content.update(block)
+            total.update(_cached_digest(path / name, changes).encode())
         except UserError as error:  # it names the file
             redacted = f"{path}: a file of it cannot be read."
             raise UserError.several([Problem(str(error), redacted=redacted)]) from None
-        total.update(content.digest())
     return total.hexdigest()
 
 

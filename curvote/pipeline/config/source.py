@@ -182,15 +182,13 @@ def stage_files(project: Project, settings: Iterable[Pipeline]) -> tuple[RawInpu
 def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:
     """Return the path of the user's own file; None: the source is published.
 
-    It may be a folder of Parquet files, and either may be on an object store.
     UserError: it is not there. Nothing of it is read.
     """
     if not reads_user_file(pipeline.source):
         return None
     _, parameters = resolve_source(pipeline.source)
     place = as_path(parameters.path, project.root)
-    folder = not is_remote(pipeline.source) and place.is_dir()
-    if not (folder or place.is_file()):
+    if not (place.is_file() or (place.is_dir() and not is_remote(pipeline.source))):
         beside = "" if parameters.path == str(place) else " in the project's folder"
         raise UserError(f"no file {parameters.path}{beside}.", where=("source", "path"))
     return place

@@ -16,26 +16,12 @@ from curvote.base.object_store import (
     SCHEME,
     ObjectStoreError,
     RemotePath,
-    arrow_fs,
     as_path,
     connection,
     is_remote,
-    open_source,
-    store_error,
     store_errors,
 )
 from curvote.pipeline.config.project import Project
-
-# Whoever works with the store finds these here, too.
-__all__ = [
-    "MANIFEST",
-    "ObjectStoreError",
-    "RemotePath",
-    "as_path",
-    "is_remote",
-    "open_source",
-    "store_error",
-]
 
 
 def server_store(project: Project) -> Path:
@@ -63,11 +49,6 @@ def temporary_folder(project: Project, target: Path) -> Path:
     local = project.artifacts / target.parent.name
     shelf = local if is_remote(target) else target.parent
     return shelf / f".tmp-{target.name}"
-
-
-def resolve_location(project: Project, text: str) -> Path:
-    """Return the path of a text, relative to the project's folder."""
-    return as_path(text, project.root)
 
 
 def artifact_exists(folder: Path) -> bool:
@@ -103,13 +84,10 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
 
 
 def _upload_file(file: Path, name: str) -> None:
-    arrow_fs().copy_files(
-        str(file),
-        name,
-        source_filesystem=arrow_fs().LocalFileSystem(),
-        destination_filesystem=connection(),
-        use_threads=False,
-    )
+    from pyarrow import fs
+
+    places = fs.LocalFileSystem(), connection()
+    fs.copy_files(str(file), name, *places, use_threads=False)
 
 
 def delete_folder(path: Path) -> None:
