@@ -84,7 +84,7 @@ $(BASE): pyproject.toml constraints.txt
 	@touch $@
 
 $(DEV): $(BASE)
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,test,lint,neural,images,onnx,dask,postgres]'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,test,lint,neural,images,onnx,dask,postgres,delta]'
 	@touch $@
 
 $(DOCS): $(DEV)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from curvote.base import object_store
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import locations
 from tests import plain
 
 BUCKET = "ours"
@@ -57,8 +57,8 @@ def point_at(
     """Let the environment name this address, which has ``seconds`` for an answer."""
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(locations, "SILENT_SECONDS", seconds)
-    monkeypatch.setattr(locations, "MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(object_store, "SILENT_SECONDS", seconds)
+    monkeypatch.setattr(object_store, "MAX_ATTEMPTS", 1)
 
 
 def project(root: Path, **pipelines: object) -> Project:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,8 +24,10 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
-from curvote.base import validate
+from curvote.base import object_store, validate
 from curvote.base.errors import Problem, UserError, did_you_mean
+from curvote.base.object_store import connection, is_remote, open_bytes, open_source
+from curvote.base.table_folder import table_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +86,9 @@ PLAIN: Final = CsvForm()
 
 
 def file_kind(path: Path) -> Kind:
-    """Return the kind of ``path`` by its ending; UserError for others."""
+    """Return the kind of ``path`` by its ending (a folder: Parquet), or a UserError."""
+    if path.is_dir():
+        return "parquet"
     for ending, kind in _KINDS.items():
         if path.name.lower().endswith(ending):
             return kind
@@ -97,9 +102,10 @@ def file_kind(path: Path) -> Kind:
 def open_rows(path: Path, form: CsvForm = PLAIN, **dialect: Any) -> Iterator[Any]:
     """Open a CSV file, zipped or not, as a `csv.reader` of its rows."""
     letters = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rt", encoding=letters, newline="") as stream:
-        yield csv.reader(stream, delimiter=form.separator, **dialect)
+    with open_bytes(path) as file:
+        stream = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+        with io.TextIOWrapper(stream, encoding=letters, newline="") as text:
+            yield csv.reader(text, delimiter=form.separator, **dialect)
 
 
 def strict_rows(path: Path) -> list[list[str]]:
@@ -334,7 +340,7 @@ def _csv_cells(path: Path) -> Cells:
 def _parquet_frame(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.read_parquet(path)
+    frame = pd.read_parquet(open_source(path))
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame.set_index(pd.RangeIndex(1, len(frame) + 1, name="row"))
 
@@ -446,9 +452,7 @@ def column_names(path: Path, form: CsvForm = PLAIN) -> list[str]:
     with _open_readable(path, form):
         if file_kind(path) == "csv":
             return _read_header(path, form)
-        import pyarrow.parquet as pq
-
-        return [*pq.read_schema(path).names]
+        return [name for name, _ in table_parts(path)[0].kinds()]
 
 
 def refuse_other_separator(
@@ -473,7 +477,7 @@ def _refuse_other_encoding(path: Path, form: CsvForm, most: int | None = None) -
     wide = len("\n".encode(form.encoding)) > 1
     if path.suffix.lower() == ".gz" or wide:
         return
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(islice(file, most), 1):
             try:
                 line.decode(form.encoding)
@@ -508,6 +512,8 @@ def _open_readable(path: Path, form: CsvForm) -> Iterator[None]:
             _refuse_other_encoding(path, form)
         if isinstance(error, UnicodeError):  # it quotes a byte of a cell
             raise UserError(f"{path} is not {form.encoding.upper()}.") from None
+        if isinstance(error, OSError) and is_remote(path):
+            raise object_store.store_error(error, path) from None
         reason = str(error).split("\n")[0].rstrip(".")
         words = f"{path} cannot be read as {file_kind(path)}"
         raise _reader_error(words, reason) from None
@@ -530,13 +536,24 @@ def _check_columns(
 def _parquet_batches(
     path: Path, columns: list[str], violations: Violations
 ) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    # Without these two, the bytes of a row group are held as a whole.
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BYTES) as file:
-        _check_columns(file.schema_arrow.names, columns, violations)
-        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
-            yield batch.select(columns)
+    parts, wrong = table_parts(path), Violations(path)
+    layouts = [part.kinds() for part in parts]
+    names = [[name for name, _ in layout] for layout in layouts]
+    absent = [x for x in columns if all(some.count(x) != 1 for some in names)]
+    wrong.note_columns(names[0], absent)
+    for name in (x for x in columns if x not in absent):
+        first = ""
+        for part, layout in zip(parts, layouts, strict=True):
+            kinds = [kind for column, kind in layout if column == name]
+            several = "there twice" if kinds else "missing"
+            kind = kinds[0] if len(kinds) == 1 else several
+            first = first or kind
+            if kind and kind != first:
+                words = f"column {name!r} is {first} in some files, but not in all"
+                wrong.add(words, 1, [f"{kind} in {part.name}"])
+    wrong.check()
+    for part in parts:
+        yield from part.batches(columns, _ROWS, _BYTES)
 
 
 def _csv_batches(
@@ -557,7 +574,7 @@ def _csv_batches(
     texts = dict.fromkeys(columns, pa.string())
     letters = "utf8" if form.encoding == "utf-8" else form.encoding
     reader = arrow.open_csv(
-        path,
+        connection().open_input_stream(path.bucket_key) if is_remote(path) else path,
         # Several threads know no numbers of lines.
         arrow.ReadOptions(use_threads=False, block_size=_BYTES, encoding=letters),
         arrow.ParseOptions(

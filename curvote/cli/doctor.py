@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib import metadata
 
 from curvote.base.errors import UserError
+from curvote.base.object_store import is_remote
 from curvote.flows import environment, machine
 from curvote.flows.machine import MLFLOW, Finding, shorten_list
 from curvote.intake.box import Intake
@@ -134,7 +135,7 @@ def check_artifacts(project: Project) -> Iterator[Finding]:
 def check_object_store(project: Project) -> Iterator[Finding]:
     """Check that an object store, if there is one, can be written."""
     root = locations.server_store(project)
-    if locations.is_remote(root):
+    if is_remote(root):
         locations.check_writable(root)
         yield Finding("object store", "ok", f"{root} can be written")
 

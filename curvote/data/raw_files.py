@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -9,6 +10,7 @@ import tempfile
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from curvote.base import validate
-from curvote.base.errors import UserError
+from curvote.base.errors import Problem, UserError
+from curvote.base.object_store import arrow_place, is_remote, store_errors
+from curvote.base.table_folder import TablePart, table_parts
 from curvote.data import lookup
 
 # curvote's own: what data/sources.toml of the repository says, brought along.
@@ -136,7 +140,8 @@ def blocks(path: Path) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
-        raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
+        reason = error.strerror or error
+        raise DamagedError(f"{path} cannot be read: {reason}.") from error
     if empty:
         raise _damaged_error(path, "is empty.")
 
@@ -149,6 +154,7 @@ def _damaged_error(path: Path, problem: str) -> DamagedError:
 
 MIRROR = "CURVOTE_DATA_MIRROR"
 RETRIES = 2
+_CONNECTIONS = 16  # at once, of an object store: each waits for some 10 ms
 TIMEOUT_SECONDS = 30
 
 
@@ -309,24 +315,53 @@ def raw_folder(project_root: Path) -> Path:
     return project_root / "data" / "raw"
 
 
-def stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes with the file at ``path``: its size and times; () if none."""
+def stamp(path: Path) -> tuple[Any, ...]:
+    """Return what changes with the table at ``path``; () if there is none.
+
+    Of a folder these are its files, in JSON with the columns that are not in them, and
+    what changes with each: size and times, or on an object store the ETag.
+    """
     if not path.exists():
         return ()
+    parts = table_parts(path)
+    with ThreadPoolExecutor(_CONNECTIONS if is_remote(path) else 1) as pool:
+        stamps = [*pool.map(_file_stamp, parts)]
+    fixed = [[p.name, *map(repr, sorted(p.constants.items()))] for p in parts]
+    return json.dumps(fixed), *stamps
+
+
+def _file_stamp(part: TablePart) -> tuple[Any, ...]:
+    path = part.table / part.name
+    if is_remote(path):
+        place, name = arrow_place(path)
+        with store_errors(part.table, "read"), place.open_input_file(name) as stream:
+            return (*sorted(stream.metadata().items()),)
     stat = path.stat()
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered."""
+    """Return the SHA-256 of the decompressed bytes of ``path``; it is remembered.
+
+    Of a folder it covers names and SHA-256 of its files, and columns beside them.
+    """
     return _cached_digest(path, stamp(path))
 
 
 @lru_cache
-def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
+def _cached_digest(path: Path, stamp: tuple[Any, ...]) -> str:
     total = hashlib.sha256()
-    for block in blocks(path):
-        total.update(block)
+    if not path.is_dir():
+        for block in blocks(path):
+            total.update(block)
+        return total.hexdigest()
+    total.update(f"curvote: a folder of Parquet files\n{stamp[0]}".encode())
+    for (name, *_), changes in zip(json.loads(stamp[0]), stamp[1:], strict=True):
+        try:
+            total.update(_cached_digest(path / name, changes).encode())
+        except UserError as error:  # it names the file
+            redacted = f"{path}: a file of it cannot be read."
+            raise UserError.several([Problem(str(error), redacted=redacted)]) from None
     return total.hexdigest()
 
 

@@ -15,6 +15,7 @@ from curvote.base.entropy import (
     random_permutation,
 )
 from curvote.base.errors import InternalError
+from curvote.base.object_store import as_path
 from curvote.chain import lookup
 from curvote.chain.stage import (
     CLIENT_BLOCK,
@@ -87,7 +88,7 @@ def is_simulated(params: Params) -> bool:
 
 
 def _raw_paths(params: Params) -> dict[str, Path]:
-    return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
+    return {name: as_path(path) for name, path in params.get("raw.paths", {}).items()}
 
 
 def configured_task(kind: message.Message, inputs: Inputs, params: Params) -> Task:

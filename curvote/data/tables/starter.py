@@ -69,7 +69,7 @@ def read_layout(path: Path) -> FileLayout:
     Raises:
         UserError: no such file, or none that can be read; columns of one name.
     """
-    if not path.is_file():
+    if not path.exists():
         raise UserError(f"no file {path}. Name a CSV or Parquet file that is there.")
     form = _guess_form(path) if file_kind(path) == "csv" else PLAIN
     # pandas writes its index without a name

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from curvote.base.durable import OTHERS_MODE, private_folder, sync_folder
 from curvote.base.errors import UserError
+from curvote.base.object_store import as_path
 from curvote.chain.lookup import find_system
 from curvote.data import raw_files as raw
-from curvote.data.lookup import find_dataset, resolve_source
+from curvote.data.lookup import find_dataset, is_remote, resolve_source
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 
@@ -186,8 +187,8 @@ def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:
     if not reads_user_file(pipeline.source):
         return None
     _, parameters = resolve_source(pipeline.source)
-    place: Path = project.root / parameters.path
-    if not place.is_file():
+    place = as_path(parameters.path, project.root)
+    if not (place.is_file() or (place.is_dir() and not is_remote(pipeline.source))):
         beside = "" if parameters.path == str(place) else " in the project's folder"
         raise UserError(f"no file {parameters.path}{beside}.", where=("source", "path"))
     return place

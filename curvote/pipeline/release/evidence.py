@@ -15,6 +15,7 @@ from posixpath import normpath
 from typing import Any, Final
 
 from curvote.base.errors import UserError
+from curvote.base.object_store import as_path
 from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
@@ -34,11 +35,7 @@ from curvote.pipeline.config.yaml_document import load_document
 from curvote.pipeline.plan.step import Population, file_digest
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, read_manifest
-from curvote.pipeline.store.locations import (
-    artifact_exists,
-    resolve_location,
-    server_store,
-)
+from curvote.pipeline.store.locations import artifact_exists, server_store
 
 
 def with_population(
@@ -75,7 +72,7 @@ def ledger_entries(project: Project, population: str | None = None) -> list[Entr
 def population_of_file(source: Mapping[str, Any]) -> str | None:
     """Return the population name of a source's file; None: it has no file."""
     path = source.get("path")
-    return normpath(str(path)) if path else None
+    return normpath(str(path)).replace("s3:/", "s3://") if path else None
 
 
 def _choose_population(
@@ -353,7 +350,7 @@ def ledger_problems(project: Project) -> list[str]:
     for entry in entries:
         if entry.place is None:  # not confirmed
             continue
-        manifest_path = resolve_location(project, entry.place) / MANIFEST
+        manifest_path = as_path(entry.place, project.root) / MANIFEST
         if not manifest_path.is_file():
             problems.append(f"release {entry.release}: {entry.place} is missing")
         elif file_digest(manifest_path) != entry.digest:

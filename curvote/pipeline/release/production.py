@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from curvote.base.durable import private_folder, sync_folder
 from curvote.base.errors import UserError
+from curvote.base.object_store import is_remote
 from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import stage_functions
@@ -505,7 +506,7 @@ def _cancel_reservation(
 
 def _may_be_uploaded(temporary: Path, target: Path) -> bool:
     """Return whether tables may be on an object store without their manifest."""
-    return locations.is_remote(target) and (temporary / MANIFEST).is_file()
+    return is_remote(target) and (temporary / MANIFEST).is_file()
 
 
 def _confirm_release(

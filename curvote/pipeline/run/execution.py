@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError, UserError
+from curvote.base.object_store import as_path, is_remote, store_error
 from curvote.base.threads import one_thread
 from curvote.chain import stage as stages
 from curvote.data.raw_files import digest
@@ -58,7 +59,7 @@ def execute_step(
     a folder that cannot be written, or an object store for what only its owner reads.
     """
     target = artifacts.artifact(project, step.stage.name, step.key).path
-    if step.owner_only and locations.is_remote(target):
+    if step.owner_only and is_remote(target):
         raise UserError(
             f"{step.name}: whoever knows the seed of this study can take the noise off"
             " records that nobody published. You alone may read such tables, but others"
@@ -145,8 +146,7 @@ def _block_size(number: int, job: Job) -> int:
 
 def _input_rows(job: Job) -> int:
     return sum(
-        artifacts.open_artifact(locations.as_path(place)).n_rows
-        for place in job.inputs.values()
+        artifacts.open_artifact(as_path(place)).n_rows for place in job.inputs.values()
     )
 
 
@@ -189,7 +189,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> Job:
 
 def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
     for file in planned:
-        if digest(Path(file.path)) != file.sha256:
+        if digest(as_path(file.path)) != file.sha256:
             raise UserError(f"{file.path} changed while it was read; run again.")
 
 
@@ -234,7 +234,7 @@ def _key_locked(project: Project, step: Step) -> Iterator[None]:
 
 def _storage_error(error: OSError, target: Path) -> UserError:
     if "AWS Error" in str(error):  # while a file was read
-        return locations.store_error(error, target)
+        return store_error(error, target)
     place = error.filename or target
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(
@@ -382,7 +382,7 @@ def _run_all(
 def compute_block(job: Job, part: Part) -> None:
     """Compute one block and write its tables, all of them or nothing."""
     inputs = {
-        name: artifacts.open_artifact(locations.as_path(place))
+        name: artifacts.open_artifact(as_path(place))
         for name, place in job.inputs.items()
     }
     functions = stages.stage_functions(job.module)
@@ -558,8 +558,7 @@ def _scattered_table(job: Job) -> stages.Table:
 def _stage_context(job: Job, place: stages.Place) -> stages.StageContext:
     """Return the context of a repetition, with what its shards share."""
     inputs = {
-        name: artifacts.Artifact(locations.as_path(path))
-        for name, path in job.inputs.items()
+        name: artifacts.Artifact(as_path(path)) for name, path in job.inputs.items()
     }
     shared = {
         path.name.split(".")[1]: np.load(path, mmap_mode="r")

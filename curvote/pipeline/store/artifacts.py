@@ -14,12 +14,13 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curvote.base import object_store
 from curvote.base.durable import OTHERS_MODE, file_mode, private_folder, sync_folder
 from curvote.base.errors import InternalError, UserError
+from curvote.base.object_store import ObjectStoreError, is_remote, open_source
 from curvote.chain.stage import SHARED
 from curvote.pipeline.config.project import Project, is_client_side
 from curvote.pipeline.store import locations, tables
-from curvote.pipeline.store.locations import ObjectStoreError
 from curvote.pipeline.store.tables import Span, Spans, read_spans, shard_spans
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _declared_sides() -> dict[str, str]:
     return sides
 
 
-MANIFEST = locations.MANIFEST
+MANIFEST = object_store.MANIFEST
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Artifact:
         """Return a whole table."""
         import pyarrow.parquet as pq  # lists of runs read no table
 
-        table: pa.Table = pq.read_table(locations.open_source(self.table_path(name)))
+        table: pa.Table = pq.read_table(open_source(self.table_path(name)))
         return table
 
     def problem(self, *, content: bool) -> str | None:
@@ -125,7 +126,7 @@ class Artifact:
         except (UserError, KeyError):
             return "altered (manifest)"
         manifest_path = self.path / MANIFEST
-        remote = locations.is_remote(manifest_path)
+        remote = is_remote(manifest_path)
         manifest_time = newest = 0 if remote else manifest_path.stat().st_mtime_ns
         for name, entry in entries.items():
             path = self.table_path(name)
@@ -265,7 +266,7 @@ def make_stage_folder(project: Project, stage: str) -> None:
         return
     (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
     root = locations.server_store(project)
-    if locations.is_remote(root):
+    if is_remote(root):
         locations.check_writable(root)
 
 
@@ -317,7 +318,7 @@ def commit(temporary: Path, target: Path) -> Artifact:
         return existing
     if state != "missing":
         target.rename(spare_path(target))
-    if locations.is_remote(target):
+    if is_remote(target):
         locations.upload_artifact(temporary, target)
         shutil.rmtree(temporary)
         return Artifact(target)
@@ -329,7 +330,7 @@ def commit(temporary: Path, target: Path) -> Artifact:
 
 def open_to_readers(published: Path) -> None:
     """Give an artifact the file modes of its stage's folder."""
-    if locations.is_remote(published):
+    if is_remote(published):
         return
     mode = stat.S_IMODE(published.parent.stat().st_mode)
     if stat.S_IMODE(published.stat().st_mode) != mode:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curvote.base.object_store import open_source
 from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import (
@@ -29,7 +30,6 @@ from curvote.pipeline.plan.step import (
 from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
 from curvote.pipeline.store.artifacts import Artifact, artifact
-from curvote.pipeline.store.locations import open_source
 from curvote.pipeline.store.parquet import Batch
 
 

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 from curvote.base.durable import file_mode
 from curvote.base.errors import InternalError
+from curvote.base.object_store import open_source
 from curvote.chain.stage import TEXT, Columns, Place
 from curvote.pipeline.store import tables
 from curvote.pipeline.store.arrow import ColumnKind, as_numpy, column_kind, column_kinds
-from curvote.pipeline.store.locations import open_source
 from curvote.pipeline.store.tables import Span
 
 _MAX_OPEN_FILES: Final = 32

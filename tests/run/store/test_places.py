@@ -12,6 +12,7 @@ import pytest
 from pyarrow import fs
 
 from curvote.base.errors import UserError
+from curvote.base.object_store import ObjectStoreError, store_error
 from curvote.flows.environment import workers_ended
 from curvote.flows.serving.retention import collect_garbage
 from curvote.ledger.book import Ledger
@@ -23,7 +24,6 @@ from curvote.pipeline.run.history import project_status
 from curvote.pipeline.store import garbage, locations
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.garbage import RetentionLimits
-from curvote.pipeline.store.locations import ObjectStoreError, store_error
 from tests import object_store, plain, production, town
 
 Store = fs.S3FileSystem
