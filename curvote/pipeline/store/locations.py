@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PosixPath
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "manifest.json"
 SCHEME: Final = "s3://"
+# What the name of a run's folder of tables on their way begins with.
+TRANSIT: Final = ".run-"
 # Seconds to connect, and without a byte; attempts where the store is busy or fails.
 CONNECT_SECONDS: Final = 5
 SILENT_SECONDS: Final = 10
@@ -156,6 +158,16 @@ class RemotePath(PosixPath):
         with store_errors(self, "write"):
             for info in reversed(manifest_last(files_below(self))):
                 connection().delete_file(info.path)
+
+    def remove_all(self) -> None:
+        """Delete a folder that holds no artifact, in any order."""
+        with store_errors(self, "write"):
+            connection().delete_dir(self.bucket_key)
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Delete a file."""
+        with store_errors(self, "write"), suppress(*[FileNotFoundError] * missing_ok):
+            connection().delete_file(self.bucket_key)
 
 
 def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
@@ -317,17 +329,24 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
                         raise ObjectStoreError(
                             f"{target / table.name} did not arrive whole; run again."
                         )
-            _upload_file(file, f"{target.bucket_key}/{file.name}")
+            upload_file(file, target / file.name)
 
 
-def _upload_file(file: Path, name: str) -> None:
-    _fs().copy_files(
-        str(file),
-        name,
-        source_filesystem=_fs().LocalFileSystem(),
-        destination_filesystem=connection(),
-        use_threads=False,
-    )
+def upload_file(file: Path, target: RemotePath) -> None:
+    """Upload a file as one object: whole, or not at all."""
+    with store_errors(target, "write"):
+        _copy_file(str(file), target.bucket_key, _fs().LocalFileSystem(), connection())
+
+
+def download_file(source: RemotePath, file: Path) -> None:
+    """Write an object to a file of this machine."""
+    with store_errors(source, "read"):
+        _copy_file(source.bucket_key, str(file), connection(), _fs().LocalFileSystem())
+
+
+def _copy_file(source: str, target: str, of: fs.FileSystem, to: fs.FileSystem) -> None:
+    systems = {"source_filesystem": of, "destination_filesystem": to}
+    _fs().copy_files(source, target, **systems, use_threads=False)
 
 
 def delete_folder(path: Path) -> None:
@@ -344,8 +363,15 @@ def check_writable(root: Path) -> None:
 
     UserError: there is no such bucket, no right to write, or no answer.
     """
-    probe = f"{root / f'.writable-{uuid4().hex}'}".removeprefix(SCHEME)
-    with store_errors(root, "write"):
-        with connection().open_output_stream(probe) as stream:
-            stream.write(b"curvote")
-        connection().delete_file(probe)
+    probe = RemotePath(root / f".writable-{uuid4().hex}")
+    write_object(probe, b"curvote")
+    probe.unlink()
+
+
+def write_object(path: RemotePath, content: bytes) -> None:
+    """Write a small object."""
+    with (
+        store_errors(path.parent, "write"),
+        connection().open_output_stream(path.bucket_key) as stream,
+    ):
+        stream.write(content)
