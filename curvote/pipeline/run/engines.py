@@ -113,6 +113,7 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
 
     def read_versions() -> dict[str, str]:
         import hashlib
+        import os
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
         from pathlib import Path  # this function is sent without its module
@@ -129,7 +130,10 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
         package = find_spec("curvote")
         code = hashlib.sha256()
         for folder in (package.submodule_search_locations or ()) if package else ():
-            for file in sorted(Path(folder).rglob("*.py")):
+            # Of a checkout two rooms are links, of a wheel folders.
+            walk = os.walk(folder, followlinks=True)
+            files = (Path(top, name) for top, _, names in walk for name in names)
+            for file in sorted(file for file in files if file.suffix == ".py"):
                 code.update(file.relative_to(folder).as_posix().encode())
                 code.update(file.read_bytes())
         found_versions["curvote"] = (
@@ -338,7 +342,8 @@ class Engine:
         client = self._ending.enter_context(closing(_open_client(self.cluster)))
         check_workers(client, self.cluster, self.root, self._transit)
         ended = Event()
-        watch = threading.Thread(target=self._watch_workers, args=(client, ended))
+        watched = client, ended
+        watch = threading.Thread(target=self._watch_workers, args=watched, daemon=True)
         watch.start()
         self._ending.callback(watch.join)
         self._ending.callback(ended.set)

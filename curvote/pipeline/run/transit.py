@@ -36,7 +36,7 @@ def why_here(step: Step) -> str:
     """
     sides = [step.stage.side, *(stage_side(name) for name, _ in step.sources.values())]
     if step.release is not None:
-        return "a release is drawn where clients' tables are"
+        return "a release is drawn, or taken in, here"
     if step.unpublished and (not step.private or any(map(is_client_side, sides))):
         return "clients' tables that nobody published stay here"
     return "files of this machine are read" if step.raw else ""
