@@ -137,5 +137,5 @@ class Transit:
         """Delete the folder; a store that is away keeps it for `curvote gc`."""
         with _lock:
             _shared.difference_update({s for s in _shared if s.startswith(self.url)})
-        with suppress(ObjectStoreError):
+        with suppress(ObjectStoreError, FileNotFoundError):
             self._folder.remove_all()
