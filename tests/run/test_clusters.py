@@ -158,7 +158,7 @@ def test_workers_that_see_an_object_store_alone_give_the_same_bytes(
     lines: list[str] = []
     with (
         worker(address, **apart) as first,
-        worker(address, **apart),
+        worker(address, **apart) as second,
         choose_engine(project, stated, None, None, tell=lines.append) as engine,
     ):
         made = plain.run(project, block=1, engine=engine)
@@ -167,7 +167,12 @@ def test_workers_that_see_an_object_store_alone_give_the_same_bytes(
         next(results)
         first.kill()
         assert len(list(results)) == 7
-    assert [line for line in lines if "left the cluster" in line][:1] == lines
+        second.kill()
+        monkeypatch.setattr(engines, "EMPTY_SECONDS", 1)
+        with pytest.raises(UserError, match="has had no worker for a while"):
+            list(engine.run(dying.slow, range(2)))
+    assert len(lines) == 2
+    assert all("left the cluster" in line for line in lines)
     assert not [name for name in object_store.files(bucket) if ".run-" in name]
 
 

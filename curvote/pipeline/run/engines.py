@@ -233,10 +233,6 @@ _DASK_CONFIG: Final = {
 }
 
 
-def _print_error(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 class Engine:
     """A named backend with its workers; a context that ends what it started.
 
@@ -259,7 +255,7 @@ class Engine:
         store: str | None = None,
         memory: int | None = None,
         workers_stated: bool = True,
-        tell: Callable[[str], object] = _print_error,
+        tell: Callable[[str], object] = print,
     ) -> None:
         if name not in BACKENDS:
             hint = did_you_mean(name, BACKENDS)

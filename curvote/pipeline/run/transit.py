@@ -74,13 +74,9 @@ class Transit:
         """Return the folder of a new run, which is empty."""
         return cls(f"{root.rstrip('/')}/{locations.TRANSIT}{uuid4().hex}")
 
-    @property
-    def _folder(self) -> RemotePath:
-        return RemotePath(self.url)
-
     def open(self) -> None:
         """Write what workers must find; UserError: the store takes nothing."""
-        locations.write_object(self._folder / _GREETING, self.url.encode())
+        locations.write_object(RemotePath(self.url, _GREETING), self.url.encode())
 
     def problem(self) -> str:
         """Return why a worker, which calls this, cannot use the folder; empty: it can.
@@ -88,8 +84,8 @@ class Transit:
         A bucket of the same name on another store is found by what stands in it.
         """
         try:
-            greeting = (self._folder / _GREETING).read_text()
-            locations.check_writable(self._folder)
+            greeting = (RemotePath(self.url, _GREETING)).read_text()
+            locations.check_writable(RemotePath(self.url))
         except FileNotFoundError:
             greeting = ""
         except UserError as error:
@@ -102,7 +98,7 @@ class Transit:
             return str(source.path)
         if source.manifest.get("mark") != "public":
             raise InternalError(f"{source.path} is not public: no worker may read it")
-        target = self._folder / "inputs" / source.stage / source.key
+        target = RemotePath(self.url, "inputs", source.stage, source.key)
         with _lock:
             if str(target) not in _shared:
                 locations.upload_artifact(source.path, target)
@@ -115,8 +111,8 @@ class Transit:
         with tarfile.open(packed, "w") as archive:
             for file in sorted(block.iterdir()):
                 archive.add(file, file.name)
-        target = self._folder / "blocks" / f"{uuid4().hex}.tar"
-        locations.upload_file(packed, target)
+        target = RemotePath(self.url, "blocks", f"{uuid4().hex}.tar")
+        locations.copy_file(packed, target)
         return Parcel(str(target), file_digest(packed))
 
     def fetch_block(self, parcel: Parcel, folder: Path) -> None:
@@ -125,7 +121,7 @@ class Transit:
         UserError: it is not what the worker sent.
         """
         source, packed = RemotePath(parcel.url), folder / "parcel.tar"
-        locations.download_file(source, packed)
+        locations.copy_file(source, packed)
         if file_digest(packed) != parcel.sha256:
             raise ObjectStoreError(f"{source} did not arrive whole; run again.")
         with tarfile.open(packed) as archive:
@@ -138,4 +134,4 @@ class Transit:
         with _lock:
             _shared.difference_update({s for s in _shared if s.startswith(self.url)})
         with suppress(ObjectStoreError, FileNotFoundError):
-            self._folder.remove_all()
+            RemotePath(self.url).remove_all()

@@ -329,24 +329,16 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
                         raise ObjectStoreError(
                             f"{target / table.name} did not arrive whole; run again."
                         )
-            upload_file(file, target / file.name)
+            copy_file(file, target / file.name)
 
 
-def upload_file(file: Path, target: RemotePath) -> None:
-    """Upload a file as one object: whole, or not at all."""
-    with store_errors(target, "write"):
-        _copy_file(str(file), target.bucket_key, _fs().LocalFileSystem(), connection())
-
-
-def download_file(source: RemotePath, file: Path) -> None:
-    """Write an object to a file of this machine."""
-    with store_errors(source, "read"):
-        _copy_file(source.bucket_key, str(file), connection(), _fs().LocalFileSystem())
-
-
-def _copy_file(source: str, target: str, of: fs.FileSystem, to: fs.FileSystem) -> None:
-    systems = {"source_filesystem": of, "destination_filesystem": to}
-    _fs().copy_files(source, target, **systems, use_threads=False)
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file to an object store, where it arrives whole or not at all, or back."""
+    files = [connection() if is_remote(p) else None for p in (source, target)]
+    systems = [system or _fs().LocalFileSystem() for system in files]
+    names = [p.bucket_key if is_remote(p) else str(p) for p in (source, target)]
+    with store_errors(target, "write") if files[1] else store_errors(source, "read"):
+        _fs().copy_files(*names, *systems, use_threads=False)
 
 
 def delete_folder(path: Path) -> None:
