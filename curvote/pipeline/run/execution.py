@@ -138,6 +138,8 @@ def _build_artifact(
             part, parcel = result
             with _atomic_folder(block_folder(folder, part)) as arriving:
                 transit.fetch_block(parcel, arriving)
+    if transit is not None:
+        transit.delete_blocks(folder.name)
     for name in (table.name for table in step.stage.tables):
         computed = (read_block(block_folder(folder, part), name) for part in parts)
         reused: Iterable[Batch] = ()
@@ -438,7 +440,8 @@ def send_block(job: Job, transit: Transit, part: Part) -> tuple[Part, Parcel]:
     try:
         with TemporaryDirectory(prefix="curvote-") as folder:
             compute_block(replace(job, folder=folder), part)
-            return part, transit.send_block(block_folder(Path(folder), part))
+            block = block_folder(Path(folder), part)
+            return part, transit.send_block(block, Path(job.folder).name)
     except ObjectStoreError as error:
         raise UserError(f"worker {worker_address()}: {error}") from error
 

@@ -8,6 +8,7 @@ way, with the worker's answer.
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -105,29 +106,33 @@ class Transit:
                 _shared.add(str(target))
         return str(target)
 
-    def send_block(self, block: Path) -> Parcel:
-        """Put a finished block there, as one object."""
+    def send_block(self, block: Path, step: str) -> Parcel:
+        """Put a finished block of a step there, as one object."""
         packed = block.with_name(f"{block.name}.tar")
         with tarfile.open(packed, "w") as archive:
             for file in sorted(block.iterdir()):
                 archive.add(file, file.name)
-        target = RemotePath(self.url, "blocks", f"{uuid4().hex}.tar")
-        locations.copy_file(packed, target)
+        target = RemotePath(self.url, "blocks", step, f"{uuid4().hex}.tar")
+        locations.upload_file(packed, target)
         return Parcel(str(target), file_digest(packed))
 
     def fetch_block(self, parcel: Parcel, folder: Path) -> None:
-        """Unpack a block into an empty folder, and delete it there.
+        """Unpack a block into an empty folder.
 
         UserError: it is not what the worker sent.
         """
         source, packed = RemotePath(parcel.url), folder / "parcel.tar"
-        locations.copy_file(source, packed)
+        with locations.store_errors(source, "read"), packed.open("wb") as file:
+            shutil.copyfileobj(source.open(), file, 1 << 20)
         if file_digest(packed) != parcel.sha256:
             raise ObjectStoreError(f"{source} did not arrive whole; run again.")
         with tarfile.open(packed) as archive:
             archive.extractall(folder, filter="data")
         packed.unlink()
-        source.unlink()
+
+    def delete_blocks(self, step: str) -> None:
+        """Delete the blocks of a step, all of which were fetched."""
+        RemotePath(self.url, "blocks", step).remove_all()
 
     def close(self) -> None:
         """Delete the folder; a store that is away keeps it for `curvote gc`."""

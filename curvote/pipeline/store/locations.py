@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PosixPath
@@ -163,11 +163,6 @@ class RemotePath(PosixPath):
         """Delete a folder that holds no artifact, in any order."""
         with store_errors(self, "write"):
             connection().delete_dir(self.bucket_key)
-
-    def unlink(self, missing_ok: bool = False) -> None:
-        """Delete a file."""
-        with store_errors(self, "write"), suppress(*[FileNotFoundError] * missing_ok):
-            connection().delete_file(self.bucket_key)
 
 
 def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
@@ -329,16 +324,14 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
                         raise ObjectStoreError(
                             f"{target / table.name} did not arrive whole; run again."
                         )
-            copy_file(file, target / file.name)
+            upload_file(file, target / file.name)
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file to an object store, where it arrives whole or not at all, or back."""
-    files = [connection() if is_remote(p) else None for p in (source, target)]
-    systems = [system or _fs().LocalFileSystem() for system in files]
-    names = [p.bucket_key if is_remote(p) else str(p) for p in (source, target)]
-    with store_errors(target, "write") if files[1] else store_errors(source, "read"):
-        _fs().copy_files(*names, *systems, use_threads=False)
+def upload_file(file: Path, target: RemotePath) -> None:
+    """Upload a file as one object: whole, or not at all."""
+    systems = _fs().LocalFileSystem(), connection()
+    with store_errors(target, "write"):
+        _fs().copy_files(str(file), target.bucket_key, *systems, use_threads=False)
 
 
 def delete_folder(path: Path) -> None:
@@ -357,7 +350,8 @@ def check_writable(root: Path) -> None:
     """
     probe = RemotePath(root / f".writable-{uuid4().hex}")
     write_object(probe, b"curvote")
-    probe.unlink()
+    with store_errors(root, "write"):
+        connection().delete_file(probe.bucket_key)
 
 
 def write_object(path: RemotePath, content: bytes) -> None:
