@@ -183,7 +183,7 @@ def check_workers(
     if transit is not None:
         transit.open()
         problems = sorted(client.run(transit.problem).items())
-        refusals = [f"{worker}: {problem}" for worker, problem in problems if problem]
+        refusals = [f"{worker}: {why.rstrip('.')}" for worker, why in problems if why]
         if refusals:
             raise UserError(
                 f"workers of the cluster {address} cannot use the object store:"
