@@ -272,7 +272,11 @@ def _run_steps(
     """Submit every step and wait for it, then draw the report of a full run."""
     deployed = runtime.deployment.id is not None  # pages that filter by tags
     settings = PipelinesFile(project).runtime()
-    engine_of_run = choose_engine(project, settings, request.engine, request.workers)
+    engine_of_run = choose_engine(
+        project, settings, request.engine, request.workers, tell=lines.write_line
+    )
+    for line in engine_of_run.describe_places(plan.steps):
+        lines.write_line(line)
     with display.show_progress(plan) as show, engine_of_run as engine:
         progress = artifacts.PageProgress(show)
         context = TaskContext(project, engine, request.block, progress)

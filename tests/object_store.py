@@ -25,14 +25,14 @@ KEYS = {
 
 
 @contextmanager
-def started() -> Iterator[str]:
-    """Start moto's server with an empty bucket; yield its address."""
+def started(host: str = "127.0.0.1") -> Iterator[str]:
+    """Start moto's server; yield its address."""
     import logging
 
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = ThreadedMotoServer(ip_address=host, port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     try:

@@ -7,9 +7,11 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import typer
 
@@ -38,6 +40,21 @@ def compose() -> dict[str, Any]:
     return found
 
 
+def manifests() -> list[dict[str, Any]]:
+    """Return the manifests for Kubernetes as values."""
+    every = (DEPLOY / "kubernetes.yaml").read_text().split("\n---\n")
+    return [parse_value(text) for text in every]
+
+
+def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each pod of a deployment with its container."""
+    for manifest in manifests():
+        if manifest["kind"] == "Deployment":
+            pod = manifest["spec"]["template"]["spec"]
+            (container,) = pod["containers"]
+            yield pod, container
+
+
 def started() -> Iterator[list[str]]:
     """Yield the arguments of every curvote that a file of deploy/ starts."""
     for path in UNITS:
@@ -50,6 +67,11 @@ def started() -> Iterator[list[str]]:
             test = service.get("healthcheck", {}).get("test", [])
             if test:
                 yield test[2:]
+    for _, container in containers():
+        if "args" in container:
+            yield container["args"]
+        if "exec" in container.get("livenessProbe", {}):
+            yield container["livenessProbe"]["exec"]["command"][1:]
 
 
 @pytest.mark.parametrize("asked", list(started()), ids=" ".join)
@@ -98,6 +120,52 @@ def test_systemd_knows_every_line(path: Path, tmp_path: Path) -> None:
     )
     told = [line for line in done.stderr.splitlines() if path.name in line]
     assert told == []
+
+
+@pytest.mark.parametrize("manifest", manifests(), ids=lambda given: given["kind"])
+def test_kubernetes_knows_every_line(manifest: dict[str, Any]) -> None:
+    """By its own schemas, in which no other key is allowed."""
+    kubernetes_validate.validate(manifest, "1.37", strict=True)
+
+
+def test_a_pod_is_confined_and_a_worker_has_nothing_but_the_store() -> None:
+    """No root, no rights, no place to write but what is mounted; no volume of data."""
+    for pod, container in containers():
+        assert pod["securityContext"]["runAsUser"] == 10001
+        assert pod["automountServiceAccountToken"] is False
+        confined = container["securityContext"]
+        assert confined["readOnlyRootFilesystem"]
+        assert not confined["allowPrivilegeEscalation"]
+        volumes = {volume["name"] for volume in pod["volumes"]}
+        assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    pods = {container["name"]: pod for pod, container in containers()}
+    assert [*map(list, pods["worker"]["volumes"])] == [["name", "emptyDir"]]
+    (of_worker,) = [c["envFrom"] for _, c in containers() if c["name"] == "worker"]
+    assert of_worker == [{"secretRef": {"name": "curvote-store"}}]
+
+
+def test_dask_takes_the_options_that_pods_give_it() -> None:
+    """Its command line reads them; nothing starts."""
+    commands = [c["command"][1:] for _, c in containers() if "command" in c]
+    for name, *words in commands:
+        module = import_module(f"distributed.cli.dask_{name}")
+        assert module.main.make_context(name, list(words)).params
+    assert [name for name, *_ in commands] == ["scheduler", "worker"]
+
+
+def test_a_selector_finds_the_pods_that_it_means() -> None:
+    """A deployment those it makes; a service those of its name."""
+    parts = {}
+    for manifest in manifests():
+        if manifest["kind"] == "Deployment":
+            spec = manifest["spec"]
+            labels = spec["template"]["metadata"]["labels"]
+            assert spec["selector"]["matchLabels"] == labels
+            parts[labels["part"]] = manifest["metadata"]["name"]
+    services = [m for m in manifests() if m["kind"] == "Service"]
+    for service in services:
+        part = service["spec"]["selector"]["part"]
+        assert parts[part] == service["metadata"]["name"]
 
 
 def test_no_secret_stands_in_a_file() -> None:

@@ -154,6 +154,11 @@ class RemotePath(PosixPath):
             for info in reversed(manifest_last(files_below(self))):
                 connection().delete_file(info.path)
 
+    def remove_all(self) -> None:
+        """Delete a folder that holds no artifact, in any order."""
+        with store_errors(self, "write"):
+            connection().delete_dir(self.bucket_key)
+
 
 def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
     """Return files of artifacts, each manifest after all tables."""

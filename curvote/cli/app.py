@@ -156,8 +156,10 @@ def plan(
     project: terminal.ProjectOption = None,
 ) -> None:
     """Say what a run would do, stage by stage, and why; run nothing."""
+    from curvote.base.object_store import is_remote
     from curvote.papers.registry import file_of
     from curvote.pipeline.run.planner import Selection, make_plan
+    from curvote.pipeline.store.locations import server_store
 
     place = terminal.open_store(project, starter=True)
     file = file_of(place, pipeline)
@@ -177,6 +179,13 @@ def plan(
 
     print_choices(plan_made)
     print_plan(rows, why=why)
+    if is_remote(server_store(place)):  # else tables and workers are in one folder
+        from curvote.pipeline.config.file import PipelinesFile
+        from curvote.pipeline.run.engines import choose_engine
+
+        engine = choose_engine(place, PipelinesFile(place).runtime(), None, None)
+        for line in engine.describe_places(plan_made.steps):
+            lines.write_line(line)
 
 
 app.command("list")(project_commands.list_)

@@ -24,11 +24,14 @@ from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from threading import Event
 from typing import Any, Final
 
 from curvote.base.errors import UserError, did_you_mean
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Runtime
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run.transit import Transit, describe_places
 
 Function = Callable[[Any], Any]
 RESUME_HINT: Final = "Finished blocks are kept: the same command goes on from there."
@@ -57,8 +60,8 @@ class WorkerCall:
             exit_with_parent(self.parent)
         if self.versions and self.versions != local_versions():
             raise UserError(
-                "a worker that joined the cluster has other versions, which could give"
-                f" other bytes; end it. {RESUME_HINT}"
+                f"{worker_address()} joined the cluster with other versions, which"
+                f" could give other bytes; end it. {RESUME_HINT}"
             )
         return number, within_memory(self.function, item)
 
@@ -73,6 +76,13 @@ def within_memory(function: Function, item: Any) -> Any:
             f" {RESUME_HINT}"
         )
         raise UserError(words.replace(" ()", "")) from None
+
+
+def worker_address() -> str:
+    """Return the address of the worker of dask that calls this."""
+    from distributed import get_worker
+
+    return str(get_worker().address)
 
 
 _watched: set[int] = set()
@@ -103,6 +113,7 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
 
     def read_versions() -> dict[str, str]:
         import hashlib
+        import os
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
         from pathlib import Path  # this function is sent without its module
@@ -119,7 +130,10 @@ def make_version_reader() -> Callable[[], dict[str, str]]:
         package = find_spec("curvote")
         code = hashlib.sha256()
         for folder in (package.submodule_search_locations or ()) if package else ():
-            for file in sorted(Path(folder).rglob("*.py")):
+            # Of a checkout two rooms are links, of a wheel folders.
+            walk = os.walk(folder, followlinks=True)
+            files = (Path(top, name) for top, _, names in walk for name in names)
+            for file in sorted(file for file in files if file.suffix == ".py"):
                 code.update(file.relative_to(folder).as_posix().encode())
                 code.update(file.read_bytes())
         found_versions["curvote"] = (
@@ -136,8 +150,13 @@ def local_versions() -> tuple[tuple[str, str], ...]:
     return tuple(make_version_reader()().items())
 
 
-def check_workers(client: Any, address: str, root: Path | None) -> None:
-    """Refuse workers with other versions, or without the project's folder."""
+def check_workers(
+    client: Any, address: str, root: Path | None, transit: Transit | None = None
+) -> None:
+    """Refuse workers with other versions, or without a way to get at tables.
+
+    That is the object store, where tables pass through one; else the project's folder.
+    """
     expected = local_versions()
     versions_by_worker = sorted(client.run(make_version_reader()).items())
     named = [(worker, names.get("curvote")) for worker, names in versions_by_worker]
@@ -161,14 +180,25 @@ def check_workers(client: Any, address: str, root: Path | None) -> None:
             f" other bytes: {'; '.join(differ[:3])}. Install the same there, then run"
             " again."
         )
-    if root is not None:
+    if transit is not None:
+        transit.open()
+        problems = sorted(client.run(transit.problem).items())
+        refusals = [f"{worker}: {why.rstrip('.')}" for worker, why in problems if why]
+        if refusals:
+            raise UserError(
+                f"workers of the cluster {address} cannot use the object store:"
+                f" {'; '.join(refusals[:3])}. Keys and endpoint are those of the"
+                " environment in which `dask worker` was started."
+            )
+    elif root is not None:
         with NamedTemporaryFile(dir=root, prefix=".curvote-") as probe:
             visible = client.run(os.path.isfile, probe.name)
         blind = sorted(worker for worker, sees in visible.items() if not sees)
         if blind:
             raise UserError(
                 f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
-                " Mount the project's folder there, under the same path."
+                " Mount the project's folder there, under the same path, or name an"
+                " object store: runtime.artifacts."
             )
 
 
@@ -189,8 +219,11 @@ MAX_TRIES: Final = 5
 _KILLED_OUTSIDE: Final = (
     "something ended them, most often the system for want of memory"
 )
-# How long a cluster may take to answer, in seconds.
+# How long a cluster may take to answer, and be without any worker, in seconds.
 ANSWER_SECONDS: Final = 10
+EMPTY_SECONDS: Final = 60
+# How often it is asked who is there.
+_WATCH_SECONDS: Final = 2
 # A worker of ours keeps no results, so there is nothing to spill and no use in a pause.
 _DASK_CONFIG: Final = {
     "distributed.scheduler.allowed-failures": MAX_TRIES - 1,
@@ -205,10 +238,11 @@ class Engine:
 
     ``workers`` are started here; at ``cluster``, the address of dask's scheduler, they
     are found, as many as there are. These must see the project at ``root`` under the
-    same path. ``memory`` is what a worker of dask may take, in bytes; None: the
-    machine's memory divided by its processors. Where no number was ``workers_stated``
-    for, what is done sooner than workers start needs none. UserError: the engine is not
-    known or not installed.
+    same path, or else the object store at the address ``store``. ``memory`` is what a
+    worker of dask may take, in bytes; None: the machine's memory divided by its
+    processors. Where no number was ``workers_stated`` for, what is done sooner than
+    workers start needs none. ``tell`` is told which workers leave a cluster. UserError:
+    the engine is not known or not installed.
     """
 
     def __init__(
@@ -218,8 +252,10 @@ class Engine:
         *,
         cluster: str | None = None,
         root: Path | None = None,
+        store: str | None = None,
         memory: int | None = None,
         workers_stated: bool = True,
+        tell: Callable[[str], object] = print,
     ) -> None:
         if name not in BACKENDS:
             hint = did_you_mean(name, BACKENDS)
@@ -231,6 +267,8 @@ class Engine:
             )
         self.name, self.workers, self.workers_stated = name, workers, workers_stated
         self.cluster, self.root, self.memory = cluster, root, memory
+        self.tell, self.is_empty = tell, False
+        self._transit = Transit.below(store) if cluster and store else None
         self._ending = ExitStack()
 
     def __enter__(self) -> Engine:
@@ -262,6 +300,22 @@ class Engine:
                 if max((starts[number] for number in waiting), default=0) >= MAX_TRIES:
                     raise _worker_deaths(_KILLED_OUTSIDE) from None
 
+    @property
+    def transit(self) -> Transit | None:
+        """The way of tables to the workers, which were checked; None: files are."""
+        return self._transit and self._client and self._transit
+
+    def local_engine(self) -> Engine:
+        """Return an engine for what no cluster may compute that shares no folder."""
+        if self._transit is None:
+            return self
+        return Engine("local", self.workers, root=self.root, workers_stated=False)
+
+    def describe_places(self, steps: Iterable[Step]) -> Iterator[str]:
+        """Yield which stages run where, if workers share nothing with this machine."""
+        if self._transit:
+            yield from describe_places(steps, f"the cluster {self.cluster}")
+
     def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
         """Yield (number of an item, its result) pairs."""
         if self.name != "dask":
@@ -279,17 +333,50 @@ class Engine:
         """The client of dask's workers: of those started here or of a cluster."""
         if self.cluster is None:
             return self._ending.enter_context(_start_cluster(self))
+        if self._transit:
+            self._ending.callback(self._transit.close)
         client = self._ending.enter_context(closing(_open_client(self.cluster)))
-        check_workers(client, self.cluster, self.root)
+        check_workers(client, self.cluster, self.root, self._transit)
+        ended = Event()
+        watched = client, ended
+        watch = threading.Thread(target=self._watch_workers, args=watched, daemon=True)
+        watch.start()
+        self._ending.callback(watch.join)
+        self._ending.callback(ended.set)
         return client
+
+    def _watch_workers(self, client: Any, ended: Event) -> None:
+        """Name workers that leave; without any for long, close the client.
+
+        Nothing would end a stage whose blocks nobody is there to compute.
+        """
+        present, since = set(client.nthreads()), time.monotonic()
+        last = False
+        while not last:
+            last = ended.wait(_WATCH_SECONDS)
+            try:
+                now = set(client.nthreads())
+            except (OSError, CancelledError):
+                return  # the cluster itself went away, which the stage says
+            for worker in sorted(present - now):
+                self.tell(f"{worker} left the cluster; others do its blocks again")
+            present, since = now, time.monotonic() if now else since
+            if time.monotonic() - since > EMPTY_SECONDS:
+                self.is_empty = True
+                client.close()
+                return
 
 
 def choose_engine(
-    project: Project, runtime: Runtime, name: str | None, workers: int | None
+    project: Project,
+    runtime: Runtime,
+    name: str | None,
+    workers: int | None,
+    **further: Any,
 ) -> Engine:
     """Return the engine of the command line, or else of ``runtime``.
 
-    Without a number of workers: one for each processor.
+    Without a number of workers: one for each processor. ``further`` are Engine's.
     """
     name = name or runtime.engine
     stated_workers = workers or runtime.workers
@@ -297,7 +384,13 @@ def choose_engine(
     cluster = runtime.cluster if name == "dask" else None
     workers_stated = stated_workers is not None or name != "local"
     return Engine(
-        name, number, cluster=cluster, root=project.root, workers_stated=workers_stated
+        name,
+        number,
+        cluster=cluster,
+        root=project.root,
+        store=runtime.artifacts,
+        workers_stated=workers_stated,
+        **further,
     )
 
 
@@ -318,9 +411,11 @@ def _run_parallel(
     return pool(delayed(work)(*pair) for pair in handed)
 
 
-def _worker_deaths(why: str) -> UserError:
+def _worker_deaths(why: str, count: int | None = None, last: str = "") -> UserError:
+    named = f", the last one {last}" if last else ""
     return UserError(
-        f"{MAX_TRIES} workers died at one block: {why}. {MEMORY_HINT} {RESUME_HINT}"
+        f"{count or MAX_TRIES} workers died at one block{named}: {why}. {MEMORY_HINT}"
+        f" {RESUME_HINT}"
     )
 
 
@@ -391,15 +486,18 @@ def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        if exceeded_memory(client, error.last_worker.address):
+        count, last = error.allowed_failures + 1, error.last_worker.address
+        named = (count, last if engine.cluster else "")
+        if exceeded_memory(client, last):
             most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
             why = f"it takes more than their memory limit{most}"
-            raise _worker_deaths(why) from None
-        raise _worker_deaths(_KILLED_OUTSIDE) from None
+            raise _worker_deaths(why, *named) from None
+        raise _worker_deaths(_KILLED_OUTSIDE, *named) from None
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
-        message = f"the cluster {engine.cluster} went away. {RESUME_HINT}"
+        words = "has had no worker for a while" if engine.is_empty else "went away"
+        message = f"the cluster {engine.cluster} {words}. {RESUME_HINT}"
         raise UserError(message) from error
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError, UserError
-from curvote.base.object_store import as_path, is_remote, store_error
+from curvote.base.object_store import ObjectStoreError, as_path, is_remote, store_error
 from curvote.base.threads import one_thread
 from curvote.chain import stage as stages
 from curvote.data.raw_files import digest
@@ -31,7 +32,8 @@ from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import provenance, release_step
 from curvote.pipeline.release.windows import find_round
-from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.engines import Engine, worker_address
+from curvote.pipeline.run.transit import Parcel, Transit, why_here
 from curvote.pipeline.store import arrow, artifacts, locations
 from curvote.pipeline.store.growth import first_replicates, stage_parameters
 from curvote.pipeline.store.parquet import Batch, clear_cache, merge_blocks
@@ -101,12 +103,15 @@ def _build_artifact(
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
     folder, tables = Path(job.folder), {}
+    if why_here(step):
+        engine = engine.local_engine()
     functions = stages.stage_functions(job.module)
     if hasattr(functions, "shard") and hasattr(functions, "join"):  # through buckets
         (table,) = step.stage.tables
         with scratch_folder(project, step.id) as scratch:
             scratch_job = replace(job, scratch=str(scratch), words=words)
-            batches = draw_buckets(scratch_job, step.places, engine, progress)
+            near = engine.local_engine()  # as what shards share is a folder
+            batches = draw_buckets(scratch_job, step.places, near, progress)
             entry = merge_blocks(folder / f"{table.name}.parquet", batches)
         _write_manifest(step, folder, job.metadata, {table.name: entry})
         return folder
@@ -121,8 +126,20 @@ def _build_artifact(
     small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
     alone = small and not engine.workers_stated
     waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
-    compute = partial(compute_block, job)
-    _run_all(Engine() if alone else engine, compute, waiting, len(parts), progress)
+    transit = engine.transit if waiting else None
+    compute: Callable[[Part], Any] = partial(compute_block, job)
+    if transit is not None:
+        sources = {n: artifacts.artifact(project, *i) for n, i in step.sources.items()}
+        shared = {name: transit.share_input(source) for name, source in sources.items()}
+        compute = partial(send_block, replace(job, inputs=shared), transit)
+    chosen = Engine() if alone else engine
+    for result in _run_all(chosen, compute, waiting, len(parts), progress):
+        if transit is not None:
+            part, parcel = result
+            with _atomic_folder(block_folder(folder, part)) as arriving:
+                transit.fetch_block(parcel, arriving)
+    if transit is not None:
+        transit.delete_blocks(folder.name)
     for name in (table.name for table in step.stage.tables):
         computed = (read_block(block_folder(folder, part), name) for part in parts)
         reused: Iterable[Batch] = ()
@@ -367,15 +384,16 @@ def block_folder(folder: Path, part: Part) -> Path:
 
 def _run_all(
     engine: Engine,
-    function: Callable[[Any], None],
+    function: Callable[[Any], Any],
     waiting: Sequence[Any],
     total: int,
     progress: Progress | None,
-) -> None:
-    """Do what is waiting, and tell how much of all is done."""
+) -> Iterator[Any]:
+    """Yield the results of what is waiting, and tell how much of all is done."""
     tell, before = progress or (lambda _done, _all: None), total - len(waiting)
     tell(before, total)
-    for done, _ in enumerate(engine.run(function, waiting), start=before + 1):
+    for done, result in enumerate(engine.run(function, waiting), start=before + 1):
+        yield result
         tell(done, total)
 
 
@@ -414,6 +432,17 @@ def compute_block(job: Job, part: Part) -> None:
                     files.add_rows(name, place, columns)
             if files.missing_tables:
                 raise InternalError(f"{job.module} did not make {files.missing_tables}")
+
+
+def send_block(job: Job, transit: Transit, part: Part) -> tuple[Part, Parcel]:
+    """Compute a block on a machine that sees the object store alone; send it there."""
+    try:
+        with TemporaryDirectory(prefix="curvote-") as folder:
+            compute_block(replace(job, folder=folder), part)
+            block = block_folder(Path(folder), part)
+            return part, transit.send_block(block, Path(job.folder).name)
+    except ObjectStoreError as error:
+        raise UserError(f"worker {worker_address()}: {error}") from error
 
 
 @contextmanager
@@ -477,7 +506,8 @@ def draw_buckets(
     """Draw all shards, then yield place and rows of the table by bucket."""
     counts = {place: _prepare_shards(job, place) for place in places}
     every = [(place, n) for place, count in counts.items() for n in range(count)]
-    _run_all(engine, partial(draw_shard, job), every, len(every), tell)
+    for _ in _run_all(engine, partial(draw_shard, job), every, len(every), tell):
+        pass
     for place in places:
         yield from _merge_buckets(job, place, counts[place])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, read_manifest
-from curvote.pipeline.store.locations import delete_folder
+from curvote.pipeline.store.locations import TRANSIT, delete_folder
 
 PAGE_PARTS = ("report.html", "figures", "report.json")
 
@@ -137,7 +137,10 @@ def _unneeded_folders(project: Project, keep: int, limit: int | None) -> Iterato
         since = _time_before(limit)
         needed |= records.steps_used_since(project, _record_time(since))
         candidates = _older_than(candidates, since=since)
+    going_on = bool(records.unfinished_runs(project))
     for folder in candidates:
+        if going_on and folder.parent.name.startswith(TRANSIT):
+            continue
         key = folder.name.removeprefix(".tmp-").removeprefix(".shards-")
         if (folder.parent.name, key) not in needed and not _is_frozen(folder):
             yield folder

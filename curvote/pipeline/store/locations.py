@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from functools import cache
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from curvote.base.object_store import (
@@ -22,6 +23,9 @@ from curvote.base.object_store import (
     store_errors,
 )
 from curvote.pipeline.config.project import Project
+
+# What the name of a run's folder of tables on their way begins with.
+TRANSIT: Final = ".run-"
 
 
 def server_store(project: Project) -> Path:
@@ -80,14 +84,16 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
                         raise ObjectStoreError(
                             f"{target / table.name} did not arrive whole; run again."
                         )
-            _upload_file(file, f"{target.bucket_key}/{file.name}")
+            upload_file(file, target / file.name)
 
 
-def _upload_file(file: Path, name: str) -> None:
+def upload_file(file: Path, target: RemotePath) -> None:
+    """Upload a file as one object: whole, or not at all."""
     from pyarrow import fs
 
     places = fs.LocalFileSystem(), connection()
-    fs.copy_files(str(file), name, *places, use_threads=False)
+    with store_errors(target, "write"):
+        fs.copy_files(str(file), target.bucket_key, *places, use_threads=False)
 
 
 def delete_folder(path: Path) -> None:
@@ -104,8 +110,16 @@ def check_writable(root: Path) -> None:
 
     UserError: there is no such bucket, no right to write, or no answer.
     """
-    probe = f"{root / f'.writable-{uuid4().hex}'}".removeprefix(SCHEME)
+    probe = RemotePath(root / f".writable-{uuid4().hex}")
+    write_object(probe, b"curvote")
     with store_errors(root, "write"):
-        with connection().open_output_stream(probe) as stream:
-            stream.write(b"curvote")
-        connection().delete_file(probe)
+        connection().delete_file(probe.bucket_key)
+
+
+def write_object(path: RemotePath, content: bytes) -> None:
+    """Write a small object."""
+    with (
+        store_errors(path.parent, "write"),
+        connection().open_output_stream(path.bucket_key) as stream,
+    ):
+        stream.write(content)

@@ -191,14 +191,14 @@ def test_digits_of_a_name_are_no_status() -> None:
 
 def failing(monkeypatch: pytest.MonkeyPatch, last: str) -> Any:
     """Let the store answer 503 when a file of this name is uploaded."""
-    real = locations._upload_file
+    real = locations.upload_file
 
-    def upload(file: Path, name: str) -> None:
+    def upload(file: Path, target: Path) -> None:
         if file.name == last:
             raise OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject")
-        real(file, name)
+        real(file, target)
 
-    return monkeypatch.setattr(locations, "_upload_file", upload)
+    return monkeypatch.setattr(locations, "upload_file", upload)
 
 
 def test_a_release_that_was_half_uploaded_is_not_drawn_again(
