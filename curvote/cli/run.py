@@ -17,6 +17,7 @@ from curvote.flows.server.flow_runs import close_dead_flow_runs
 from curvote.flows.server.private import PrefectServer, is_own_server
 from curvote.papers.registry import file_of
 from curvote.papers.reproduction import Entry
+from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
 from curvote.pipeline.store.records import RunRecord, completed_run, load_record
@@ -54,6 +55,7 @@ def _run_flow(
 
     A server that the user names is told of every run.
     """
+    warm_seconds = PipelinesFile(project).runtime().prefect.keep_seconds
     pipeline, names = options["pipeline"], options.keys() - {"pipeline"}
     request = RunRequest(**{n: options[n] for n in names if options[n] is not None})
     if not os.environ.get("PREFECT_API_URL"):
@@ -67,7 +69,7 @@ def _run_flow(
             return run_id
     with (
         notices.failures_noticed(project, pipeline),
-        PrefectServer(project.root) as server,
+        PrefectServer(project.root, warm_seconds=warm_seconds) as server,
         machine.explained_errors(project),
         _original_words(),
     ):
