@@ -23,7 +23,8 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED, KEPT = ROOT / "build" / "benchmarks", ROOT / "benchmarks" / "history"
-WORSE = 1.2
+# A ratio may be worse by this share, or by as many of its own spreads if that is more.
+WORSE, SPREADS = 0.1, 3.0
 
 Value = float | Sequence[float]
 
@@ -46,11 +47,20 @@ class Entry:
     args: str = ""
 
     def worse_than(self, before: Entry) -> Iterator[str]:
-        """Say which ratios are over 20 % worse than those of an earlier line."""
+        """Say which ratios are worse than those of an earlier line, beyond chance.
+
+        By over 10 %, or three times their own spread (the larger of both lines') where
+        that is more.
+        """
         for name in self.ratios.keys() & before.ratios.keys():
             now, then = self.ratios[name], before.ratios[name]
-            if (then > now * WORSE) if name in self.more else (now > then * WORSE):
-                yield f"{name}: {now:.3g}, {then:.3g} at {before.commit}"
+            spread = max(line.spread.get(name, 0.0) for line in (self, before))
+            most = 1 + max(WORSE, SPREADS * spread)
+            if (then > now * most) if name in self.more else (now > then * most):
+                yield (
+                    f"{name}: {now:.3g}, {then:.3g} at {before.commit}, over"
+                    f" {most - 1:.0%} worse"
+                )
 
 
 def record(

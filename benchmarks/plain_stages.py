@@ -36,9 +36,9 @@ Key = tuple[str, str]
 
 @dataclass
 class Memory:
-    """What a stage made: its facts, and the columns of each table and repetition."""
+    """What a stage made: its metadata, and the columns of each table and repetition."""
 
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     tables: dict[tuple[str, Place], Columns] = field(default_factory=dict)
 
     def columns(
@@ -70,12 +70,12 @@ def computed(step: Step, done: dict[Key, Memory]) -> Memory:
     stage = stage_functions(step.stage.module)
     inputs: Any = {name: done[at] for name, at in step.sources.items()}
     params = step.params | {"raw.paths": {}}
-    facts = stage.metadata(inputs, params) if hasattr(stage, "metadata") else {}
+    metadata = stage.metadata(inputs, params) if hasattr(stage, "metadata") else {}
     heres = [
-        StageContext(step.stage.name, place, step.sizes, inputs, params, facts)
+        StageContext(step.stage.name, place, step.sizes, inputs, params, metadata)
         for place in step.places
     ]
-    made = Memory(facts)
+    made = Memory(metadata)
     for start in range(0, len(heres), DEFAULT_BLOCK):
         part = heres[start : start + DEFAULT_BLOCK]
         for context, rows in zip(part, tables(stage, part), strict=True):

@@ -1,6 +1,6 @@
 """Prefect flow of all pipelines: every step of a plan in order, the report, MLflow."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,57 +17,31 @@ from pydantic import Field
 from curvote.base.errors import UserError
 from curvote.chain.lookup import all_systems
 from curvote.flows import artifacts, display, environment, lines
-from curvote.flows.environment import is_alive, process_tag
-from curvote.flows.lines import ask_consent
+from curvote.flows.environment import is_alive
 from curvote.flows.notices import (
     failures_noticed,
-    notice_alarms,
-    send_repeated_notice,
 )
+from curvote.flows.recorded_run import RunRequest, run_recorded
 from curvote.flows.server.flow_runs import tag_flow_run
 from curvote.flows.server.permission import (
     refuse_foreign_overrides,
     refuse_foreign_server,
 )
-from curvote.flows.tracking.cells import main_number
 from curvote.flows.tracking.log import log_missing_runs
 from curvote.papers.registry import file_of
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
-from curvote.pipeline.release.publication import publish_rounds
 from curvote.pipeline.run.engines import choose_engine
-from curvote.pipeline.run.planner import Plan, Selection, make_plan
+from curvote.pipeline.run.planner import Plan, make_plan
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
-from curvote.tasks.context import RedactedError, TaskContext, redaction
+from curvote.tasks.context import TaskContext, redaction
 from curvote.tasks.stages import TASK_OPTIONS, page, stage_task, step_tags
 
 # One task at a time: a stage is already parallel inside (--workers).
 TASK_RUNNER = cast(
     "TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1)
 )
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """The options of a run beside its pipeline.
-
-    ``engine`` or ``workers`` None: what `runtime` of the project says. With ``ask``
-    somebody is asked before the first release about their people.
-    """
-
-    overrides: Sequence[str] = ()
-    replicates: int | None = None
-    seed: int | None = None
-    only: Sequence[str] = ()
-    start: str | None = None
-    force: Sequence[str] = ()
-    new_release: bool = False
-    new_people: bool = False
-    engine: str | None = None
-    workers: int | None = None
-    block: int | None = None
-    ask: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,18 +158,17 @@ def perform_run(
             seed=request.seed,
         )
         refuse_foreign_server(place, configured)
-        selection = Selection(tuple(request.only), request.start, tuple(request.force))
         with file.errors_located(pipeline):
             plan = make_plan(
                 place,
                 configured,
-                selection,
+                request.selection,
                 fetch=True,
                 new_release=request.new_release,
                 new_people=request.new_people,
             )
             with lines.shared_facts(pipeline=pipeline):
-                record = _run_recorded(place, plan, request)
+                record = run_recorded(place, plan, request, _run_steps)
     rows = tell(place, record.id) if tell else None
     if find_spec("mlflow"):
         track.submit(place, {record.id: rows} if rows else {}).result()
@@ -213,63 +186,11 @@ command_run = Flow(
 )
 
 
-def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecord:
-    """Run the plan; whatever happens, the record says how it ended."""
-    display.print_raw_files(plan)
-    display.print_user_file(project, plan)
-    display.print_choices(plan)
-    if display.print_spending(project, plan) and request.ask:
-        ask_consent(
-            "Nothing was released about these people before. Release it now?", yes=False
-        )
-    record = records.record_start(project, plan.configured, plan.steps, process_tag())
-    records.hold_run_lock(project, record.id)
-    status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
-    try:
-        artifacts.show_plan(plan)
-        with lines.shared_facts(run=record.id):
-            _run_steps(project, plan, record, request)
-        for opened in publish_rounds(project, plan.configured, plan.steps):
-            print(f"published: {opened.task}\ninvitations: {opened.invitations}")
-            print(
-                f"{opened.waits_for} envelopes are needed (`curvote intake`)",
-                flush=True,
-            )
-        status, why = "completed" if plan.complete else "partial", ""
-        if blocked := plan.blocked_steps():
-            status, why = "blocked", blocked[0].reason
-            print(f"blocked ({why})", flush=True)
-    except Exception as error:
-        status, why = "failed", failure_reason(error)
-        raise
-    finally:
-        record = records.record_end(project, record, status, why)
-    if status == "completed" and not plan.configured.pipeline.production:
-        main_number(project, record)  # and keeps it, for lists of runs
-    elif status == "completed":
-        notice_alarms(project, record)
-    if status == "blocked":
-        other = ("completed", "partial", "failed", "interrupted", "killed")
-        now = records.count_streak(project, record.pipeline, ["blocked"], other)
-        about, before = record.pipeline, now - 1
-        send_repeated_notice(project, "blocked", about, before, now, run=record.id)
-    return record
-
-
-def failure_reason(error: Exception) -> str:
-    """Return the reason of a failure without private text, for the record.
-
-    What it quotes of a file stays out: others may read what is kept.
-    """
-    if isinstance(error, UserError):
-        return str(error.for_records())
-    return str(error) if isinstance(error, RedactedError) else type(error).__name__
-
-
 def _run_steps(
     project: Project, plan: Plan, record: RunRecord, request: RunRequest
 ) -> None:
     """Submit every step and wait for it, then draw the report of a full run."""
+    artifacts.show_plan(plan)
     deployed = runtime.deployment.id is not None  # pages that filter by tags
     settings = PipelinesFile(project).runtime()
     engine_of_run = choose_engine(

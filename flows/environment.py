@@ -166,6 +166,8 @@ def _state_variables(state: Path) -> dict[str, str]:
 
 # What the server's process is given, and what its clients are.
 SERVER_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+# Where a server that waits for further runs says its address.
+WARM_SERVER = "warm.json"
 CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
 _RESTART_HINT = "End `curvote serve` and start it again: that makes a new one."
 

@@ -3,9 +3,14 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+from tests import plain
+
+# What no command imports that does not need it: each takes a tenth of a second or more.
+HEAVY = ["pandas", "scipy.optimize", "sklearn", "matplotlib", "mlflow", "prefect"]
 PUBLIC = ["", ".labels", ".mechanisms", ".theory", ".transfer", ".utility"]
 
 
@@ -32,3 +37,34 @@ def test_every_name_that_is_promised_is_there(inside: str) -> None:
         _ = package.nothing
     # By these Python finds what it asks "Did you mean ...?" of.
     assert (refused.value.name, refused.value.obj) == ("nothing", package)
+
+
+@pytest.mark.parametrize(
+    ("words", "further"),
+    [
+        ("--help", ["numpy", "pydantic"]),
+        ("list", ["scipy", "pyarrow"]),
+        ("status", ["scipy", "pyarrow"]),
+        ("plan demo", ["pyarrow.parquet"]),
+    ],
+)
+def test_a_command_imports_what_it_needs(
+    words: str, further: list[str], tmp_path: Path
+) -> None:
+    """In a process of its own: this one has imported all of them."""
+    plain.write(tmp_path, demo=plain.FEW)
+    unneeded = HEAVY + further
+    code = (
+        "import atexit, sys\n"
+        f"names = {unneeded!r}\n"
+        "atexit.register(lambda: print('!', *[n for n in names if n in sys.modules]))\n"
+        f"sys.argv = ['curvote', *{words.split()!r}]\n"
+        "from curvote.cli.__main__ import main\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "!"

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires
 from types import ModuleType
 from typing import Any
 
@@ -53,6 +52,8 @@ def _normalise_name(name: str) -> str:
 
 def _extra_requirements() -> list[tuple[str, str, str]]:
     """Return all requirements of extras: name, inner extras, extra."""
+    from importlib.metadata import PackageNotFoundError, requires  # 20 ms
+
     try:
         lines = requires(_PROJECT) or []
     except PackageNotFoundError:  # a checkout that nobody installed

@@ -245,6 +245,8 @@ def repair_project(project: Project) -> list[str]:
     running = [f"run {record.id}" for record in runs_in_state(project, "running")]
     if read_serving(project.state / "prefect"):
         running.append("`curvote serve`")
+    if read_serving(project.state / "prefect", environment.WARM_SERVER):
+        running.append("a server that waits for further runs (runtime.prefect.keep)")
     if running:
         raise UserError(
             f"{running[0]} is going on; end it, or wait, and then run `curvote doctor"

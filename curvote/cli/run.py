@@ -1,9 +1,10 @@
 """Runs from the command line: a server for each, the flow, and printed results."""
 
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,12 @@ from curvote.base.errors import InternalError, Problem, UserError
 from curvote.cli.terminal import interruptible, relative_to_here
 from curvote.data import raw_files as raw
 from curvote.flows import environment, lines, machine, notices
+from curvote.flows.recorded_run import RunRequest, reuse_everything
 from curvote.flows.server.flow_runs import close_dead_flow_runs
 from curvote.flows.server.private import PrefectServer, is_own_server
 from curvote.papers.registry import file_of
 from curvote.papers.reproduction import Entry
+from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
 from curvote.pipeline.store.records import RunRecord, completed_run, load_record
@@ -48,33 +51,54 @@ def _run_flow(
     options: dict[str, Any],
     tell: Callable[[Project, str], list[Row] | None],
 ) -> str:
-    """Run the flow and return the run's id."""
-    pipeline, new_server = options["pipeline"], PrefectServer(project.root)
+    """Run the flow and return the run's id; where all is reused there is no flow.
+
+    A server that the user names is told of every run.
+    """
+    warm_seconds = PipelinesFile(project).runtime().prefect.keep_seconds
+    pipeline, names = options["pipeline"], options.keys() - {"pipeline"}
+    request = RunRequest(**{n: options[n] for n in names if options[n] is not None})
+    if not os.environ.get("PREFECT_API_URL"):
+        with (
+            notices.failures_noticed(project, pipeline),
+            machine.explained_errors(project),
+            _original_words(),
+        ):
+            run_id = reuse_everything(project, pipeline, request, tell)
+        if run_id is not None:
+            return run_id
     with (
         notices.failures_noticed(project, pipeline),
-        new_server as server,
+        PrefectServer(project.root, warm_seconds=warm_seconds) as server,
         machine.explained_errors(project),
+        _original_words(),
     ):
         # Imports take as long as the server: both at once.
         with environment.fast_imports():
-            from curvote.flows.chain import RunRequest, command_run
+            from curvote.flows.chain import command_run
             from curvote.flows.tracking import log as tracking
 
             tracking.preload(project)
         server.wait()
         if is_own_server(project.state, server.url):  # others' runs live elsewhere
             close_dead_flow_runs()
-        names = [n for n, v in options.items() if v is not None and n != "pipeline"]
-        request = RunRequest(**{name: options[name] for name in names})
         send_failure = partial(notices.send_notice, project, "failed", pipeline)
         watched = machine.server_watched(server.url, send_failure)
         arguments = pipeline, str(project.root), request, tell
         with nullcontext() if server.is_ours else watched:
-            try:
-                return str(command_run(*arguments))
-            except RedactedError as error:
-                original = error.original
-            raise original  # in its words: this terminal is its owner's
+            return str(command_run(*arguments))
+
+
+@contextmanager
+def _original_words() -> Iterator[None]:
+    """Raise an error in its own words: this terminal is its owner's."""
+    try:
+        yield
+    except RedactedError as error:
+        original = error.original
+    else:
+        return
+    raise original
 
 
 def _print_results(project: Project, run_id: str) -> list[Row] | None:

@@ -1,16 +1,21 @@
 """Registry of papers: their packages, the names of reproductions, pipeline files."""
 
+from __future__ import annotations
+
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from curvote.base.errors import UserError, did_you_mean, suggest_closest
-from curvote.papers.reproduction import Entry
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import PIPELINES, Project
+
+if TYPE_CHECKING:
+    from curvote.papers.reproduction import Entry
 
 PAPERS = (
     "curvote.papers.mrma",
@@ -23,6 +28,8 @@ PAPERS = (
 @cache
 def reproductions() -> dict[str, Entry]:
     """Return the entry of each name of `curvote reproduce`, from each entries.toml."""
+    from curvote.papers.reproduction import Entry  # a plan compares no tables
+
     return {
         name: Entry(paper, name, **declared)
         for paper in PAPERS

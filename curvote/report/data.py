@@ -1,16 +1,17 @@
 """Data of a report: typed tables and metadata, methods, and the score table."""
 
+from __future__ import annotations
+
 import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curvote.base.errors import InternalError
@@ -23,6 +24,9 @@ from curvote.messages.amplification import ShuffledGuarantee
 from curvote.messages.measures import errors_tell_nothing
 from curvote.pipeline.run.audit_tasks import MessageLoss
 from curvote.pipeline.run.results import RunView
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Section:

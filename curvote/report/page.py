@@ -36,7 +36,7 @@ from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_ar
 from curvote.pipeline.store.artifacts import checked_artifact, write_json
 from curvote.pipeline.store.records import RunRecord
 from curvote.report import data as tables
-from curvote.report import figures, sentences, style
+from curvote.report import sentences, style
 from curvote.report.data import SCORE_COLUMNS, PageData, Section, find_method
 
 
@@ -310,6 +310,8 @@ def render_report(data: PageData, folder: Path) -> Path:
     The page holds its style and figures, runs no script and asks for nothing. The
     same data give the same bytes. Files appear under their names only when complete.
     """
+    from curvote.report import figures  # one that is drawn already needs none
+
     saved = figures.save_figures(data, folder / "figures")
     templates = template_environment()
     drawings = {}  # wide, and for narrow screens
@@ -457,6 +459,8 @@ COMPARISON_TEMPLATE = "difference.html.j2"
 
 def draw_comparison(project: Project, comparison: RunComparison) -> Path:
     """Write the page of a comparison, and return its path."""
+    from curvote.report import figures
+
     runs = (comparison.a, "A"), (comparison.b, "B")
     pages = {}
     for run, which in runs:

@@ -1,15 +1,17 @@
 """Style of all figures: fonts, colours, lines and panels."""
 
+from __future__ import annotations
+
 import math
 import textwrap
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.typing import RcKeyType
+from typing import TYPE_CHECKING, Any
 
 from curvote.chain.measure import Look
+
+if TYPE_CHECKING:  # a page that is drawn already needs the colours only
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 # The page maps these and the darkest hues to its own colours, to follow dark mode.
 INK = "#22262b"
@@ -92,6 +94,9 @@ def make_panels(
 
     ``height`` is one panel's, in inches. A narrow figure fits a telephone.
     """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     columns = 1 if narrow else min(n, 3)
     rows = math.ceil(n / columns)
     width = 4.1 if narrow else (6.4, 9.0, 10.4)[columns - 1]

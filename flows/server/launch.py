@@ -101,13 +101,15 @@ class ServerLaunch:
     """The settings with which a server is started, any number of times.
 
     ``pages``: with Prefect's pages and its scheduler; ``keep_seconds``: for how many
-    seconds it keeps the runs that have ended, None: for ever.
+    seconds it keeps the runs that have ended, None: for ever. ``warm_seconds``: how
+    long it waits for a further command once nobody uses it; 0: it ends with this one.
     """
 
     home: Path
     secret: str
     pages: bool = False
     keep_seconds: int | None = None
+    warm_seconds: int = 0
 
     @property
     def log(self) -> Path:
@@ -118,6 +120,7 @@ class ServerLaunch:
         """Start the server on a socket that listens already."""
         command = [sys.executable, "-m", "curvote.flows.server.process"]
         command += ["--fd", str(listening), *(["--services"] if self.pages else [])]
+        command += ["--warm", str(self.warm_seconds)] if self.warm_seconds else []
         variables = {SERVER_VARIABLE: self.secret} | self.retention()
         folder = Path(__file__).parents[3]  # that holds curvote
         more = {"cwd": folder, "pass_fds": [listening]}
@@ -180,7 +183,10 @@ def _spawn(
     mark: str = "",
     **more: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a child: standard input is a pipe, Ctrl-C goes to the parent only."""
+    """Start a child: standard input is a pipe, Ctrl-C goes to the parent only.
+
+    The end of that pipe ends a child, but for a server that is kept warm.
+    """
     with open_log(log) as file:
         file.write(mark.encode())
         file.flush()

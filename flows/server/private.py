@@ -1,6 +1,7 @@
 """Private Prefect server for one command, restarted when it dies."""
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -77,11 +78,18 @@ class PrefectServer:
         root: the project folder.
         port: of Prefect's pages, which come with its scheduler (0: any free one);
             None: neither.
-        kept: for how many seconds it keeps runs that have ended; None: for ever.
+        keep_seconds: how long it keeps runs that have ended; None: for ever.
+        warm_seconds: how long it waits for a further command after the last one, which
+            finds and uses it; 0: it ends with this one.
     """
 
     def __init__(
-        self, root: Path, *, port: int | None = None, keep_seconds: int | None = None
+        self,
+        root: Path,
+        *,
+        port: int | None = None,
+        keep_seconds: int | None = None,
+        warm_seconds: int = 0,
     ) -> None:
         self.home = environment.prepare_environment(root) / "prefect"
         # Where `curvote serve` names its server, and leaves what that asks for.
@@ -90,7 +98,11 @@ class PrefectServer:
         self.port = port
         self.url = ""
         self.launch = ServerLaunch(
-            self.home, "", pages=port is not None, keep_seconds=keep_seconds
+            self.home,
+            "",
+            pages=port is not None,
+            keep_seconds=keep_seconds,
+            warm_seconds=warm_seconds,
         )
         # Held for as long as this: what is asked while a server that has died is
         # started again waits here.
@@ -114,6 +126,8 @@ class PrefectServer:
         if serving and is_healthy(serving["url"], 2.0):  # that of `curvote serve`
             self.url = serving["url"]
             self._secret = environment.read_secret(self.secret_file)
+        if not self.url and self.launch.warm_seconds:
+            self._find_warm()
         if not self.url:
             self._secret = environment.new_secret()
             self.launch = launch = replace(self.launch, secret=self._secret)
@@ -132,6 +146,17 @@ class PrefectServer:
                 variable_set(environment.CLIENT_VARIABLE, self._secret)
             )
         return self
+
+    def _find_warm(self) -> None:
+        """Use the server that an earlier command left, and keep it until this ends."""
+        lock = (self.home / f"{environment.WARM_SERVER}.lock").open("a")
+        self._undo.enter_context(lock)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # of one that ends it waits for the end
+        warm = read_serving(self.home, environment.WARM_SERVER)
+        if warm and is_healthy(warm["url"], 2.0):
+            self.url = warm["url"]
+            secret_file = self.home.parent / "warm.secret"
+            self._secret = environment.read_secret(secret_file)
 
     def await_child(self) -> Child | None:
         """Return the server as a child, once it answers; None: it is not ours.
@@ -189,7 +214,7 @@ class PrefectServer:
                 worker.EventsWorker.drain_all(timeout=5)
         finally:
             self._undo.close()
-            if child is not None:
+            if child is not None and not self.launch.warm_seconds:
                 child.end(STOP_TIMEOUT)
             if self._listening is not None:
                 self._listening.close()
@@ -231,16 +256,18 @@ def is_own_server(state: Path, url: str) -> bool:
     project says so: no variable, which whoever orders a run may set.
     """
     home, address = state.resolve() / "prefect", url.rstrip("/")
-    serving = read_serving(home)
-    return _started.get(address) == home or (
-        serving is not None and serving["url"] == address
-    )
+    entries = (read_serving(home, n) for n in (_ADDRESS_FILE, environment.WARM_SERVER))
+    named = [entry["url"] for entry in entries if entry]
+    return _started.get(address) == home or address in named
 
 
-def read_serving(home: Path) -> dict[str, str] | None:
-    """Return ``{url, process}`` of a live ``curvote serve``; None: none."""
+def read_serving(home: Path, name: str = _ADDRESS_FILE) -> dict[str, str] | None:
+    """Return ``{url, process}`` of a live ``curvote serve``; None: none.
+
+    Or of the server that an earlier run left, if that is asked for by ``name``.
+    """
     try:
-        entry: dict[str, str] = json.loads((home / _ADDRESS_FILE).read_text())
+        entry: dict[str, str] = json.loads((home / name).read_text())
     except (OSError, ValueError):
         return None
     return entry if environment.is_alive(entry["process"]) else None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import gc
+import json
 import os
 import secrets
 import select
@@ -12,7 +15,7 @@ import threading
 import time
 from base64 import b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -21,7 +24,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from curvote.base.errors import InternalError
-from curvote.flows.environment import SERVER_VARIABLE, file_locked
+from curvote.flows.environment import (
+    SERVER_VARIABLE,
+    WARM_SERVER,
+    file_locked,
+    process_tag,
+    write_secret,
+)
 
 if TYPE_CHECKING:
     import uvicorn
@@ -115,7 +124,7 @@ class CookieGate(RequestGate):
         return led
 
 
-GRACE_SECONDS, _RECORDER_SECONDS = 5.0, 3.0
+GRACE_SECONDS, _RECORDER_SECONDS, _LOOK_SECONDS = 5.0, 3.0, 0.5
 _MINIMAL_SETTINGS = {
     "PREFECT_SERVER_UI_ENABLED": "false",
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
@@ -145,15 +154,22 @@ _PROMPT_SETTINGS = {
 
 
 def main() -> None:
-    """Serve the API until standard input ends or a SIGTERM comes."""
+    """Serve the API until standard input ends or a SIGTERM comes.
+
+    With ``--warm SECONDS``: until nobody has used it for so long.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--services", action="store_true")
+    parser.add_argument("--warm", type=int, default=0)
     arguments = parser.parse_args()
     server: list[uvicorn.Server] = []
-    threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
     listening = socket.socket(fileno=arguments.fd)
     address = "http://{}:{}".format(*listening.getsockname())
+    end: tuple[Any, ...] = (_end_with_parent, server)
+    if arguments.warm:
+        end = _end_when_unused, server, f"{address}/api", arguments.warm
+    threading.Thread(target=end[0], args=end[1:], daemon=True).start()
     os.environ.update(_server_settings(address, services=arguments.services))
     # Importing the server builds thousands of long-lived classes.
     gc.disable()
@@ -204,6 +220,37 @@ def _server_settings(address: str, *, services: bool) -> dict[str, str]:
     }
 
 
+def _end_when_unused(server: list[uvicorn.Server], url: str, seconds: int) -> None:
+    """Let further commands use this server; shut down once none did for some seconds.
+
+    Whoever uses it holds a shared lock, which goes with its process. The last look at
+    the lock keeps others out until the address is gone: they start a server of their
+    own.
+    """
+    home = Path(os.environ["PREFECT_HOME"])
+    address, secret = home / WARM_SERVER, home.parent / "warm.secret"
+    write_secret(secret, os.environ[SERVER_VARIABLE])
+    entry = {"url": url, "process": process_tag()}
+    address.write_text(json.dumps(entry), encoding="utf-8")
+    used = time.monotonic()
+    with (home / f"{WARM_SERVER}.lock").open("a") as lock:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                used = time.monotonic()
+                continue
+            if time.monotonic() - used > seconds:
+                break
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads(address.read_text(encoding="utf-8")) == entry:
+                address.unlink()
+                secret.unlink()
+    _shut_down(server)
+
+
 def _end_with_parent(server: list[uvicorn.Server]) -> None:
     """Shut down once standard input is at its end or the parent has gone.
 
@@ -214,6 +261,10 @@ def _end_with_parent(server: list[uvicorn.Server]) -> None:
         readable, _, _ = select.select([0], [], [], 1.0)
         if readable and not os.read(0, 4096):
             break
+    _shut_down(server)
+
+
+def _shut_down(server: list[uvicorn.Server]) -> None:
     if server:
         # The task-run recorder takes all events first, if it does soon.
         from prefect.server.utilities.messaging.memory import METRICS

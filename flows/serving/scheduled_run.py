@@ -16,8 +16,9 @@ from prefect.states import Completed, Failed
 
 from curvote.base.errors import InternalError, UserError
 from curvote.flows import environment, lines
-from curvote.flows.chain import TASK_RUNNER, RunRequest, failure_reason, perform_run
+from curvote.flows.chain import TASK_RUNNER, perform_run
 from curvote.flows.notices import send_notice, send_repeated_notice
+from curvote.flows.recorded_run import RunRequest, failure_reason
 from curvote.flows.serving.retention import clear_if_due
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project

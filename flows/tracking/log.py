@@ -153,12 +153,16 @@ def make_database(project: Project) -> None:
         connect(project).search_experiments(max_results=1)
 
 
-def preload(project: Project) -> None:
-    """Import MLflow and make its database early; failures are ignored."""
-    with contextlib.suppress(Exception):
-        import mlflow.sklearn
+def preload(project: Project, *, with_models: bool = True) -> None:
+    """Import MLflow and make its database early; failures are ignored.
 
-        start_sampling()
+    ``with_models``: also what logs a new one, and samples the machine meanwhile.
+    """
+    with contextlib.suppress(Exception):
+        if with_models:
+            import mlflow.sklearn
+
+            start_sampling()
         if "http" not in urlsplit(os.environ["MLFLOW_TRACKING_URI"]).scheme:
             import mlflow.store.tracking.sqlalchemy_store  # noqa: F401  the same
         path = MLFLOW.path(project)

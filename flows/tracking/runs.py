@@ -21,7 +21,7 @@ from curvote.flows.tracking import cells as words
 from curvote.flows.tracking.cells import Headline, Metrics, Point
 from curvote.flows.tracking.datasets import dataset_inputs
 from curvote.flows.tracking.flavor import installed_version, log_model
-from curvote.flows.tracking.store import delete_run
+from curvote.flows.tracking.store import delete_run, one_transaction
 from curvote.flows.tracking.usage import usage_between
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
@@ -281,10 +281,12 @@ def log_run_with_cells(
     """Log parent, cells and files, all or nothing; return the parent's id."""
     titles = headline.title, *log.record.overrides
     name = ", ".join(titles) if headline.title else log.record.id
-    parent = log.open(name, {"curvote.run": log.record.id})
+    parent = ""
     try:
-        logged = {entry.cell: log_cell(log, parent, entry) for entry in cells}
-        _fill_parent(log, parent, logged, headline)
+        with one_transaction(log.client):
+            parent = log.open(name, {"curvote.run": log.record.id})
+            logged = {entry.cell: log_cell(log, parent, entry) for entry in cells}
+            _fill_parent(log, parent, logged, headline)
         pages = [] if report is None else [report / "report.html"]
         pages += sorted((report / "figures").glob("*.png")) if report else []
         files = [file for file in pages if file.is_file()]

@@ -53,6 +53,44 @@ def connect(project: Project) -> MlflowClient:
     return mlflow.MlflowClient(uri)
 
 
+@contextlib.contextmanager
+def one_transaction(client: MlflowClient) -> Iterator[None]:
+    """Write what is logged meanwhile in one transaction, where the store is a file.
+
+    MLflow commits after each call, some ten times a cell, and a commit waits for the
+    disk. Here its sessions share one connection, and their commits are savepoints.
+    Models are registered, and files logged, outside: the registry has its own.
+    """
+    store: Any = client._tracking_client.store  # noqa: SLF001
+    engine = getattr(store, "engine", None)
+    if engine is None or engine.dialect.name != "sqlite":
+        yield
+        return
+    from sqlalchemy.orm import Session
+
+    with engine.connect() as connection:
+        for setting in ("foreign_keys = ON", "case_sensitive_like = ON"):
+            connection.exec_driver_sql(f"PRAGMA {setting}")
+        connection.exec_driver_sql("PRAGMA busy_timeout = 20000")  # MLflow's own
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        session_maker = store.ManagedSessionMaker
+
+        @contextlib.contextmanager
+        def shared_session(read_only: bool = True) -> Iterator[Session]:
+            del read_only
+            mode: Any = "create_savepoint"
+            with Session(bind=connection, join_transaction_mode=mode) as session:
+                yield session
+                session.commit()
+
+        store.ManagedSessionMaker = shared_session
+        try:
+            yield
+            connection.commit()
+        finally:
+            store.ManagedSessionMaker = session_maker
+
+
 def make_new_database(project: Project) -> None:
     """Make MLflow's database, if it is missing, atomically.
 

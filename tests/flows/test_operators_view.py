@@ -13,8 +13,8 @@ from curvote.base.errors import UserError
 from curvote.base.table_file import Violations
 from curvote.data.lookup import resolve_source
 from curvote.flows import lines
-from curvote.flows.chain import failure_reason
 from curvote.flows.environment import RUNNER_VARIABLE, SERVED_VARIABLE, process_tag
+from curvote.flows.recorded_run import failure_reason
 from curvote.flows.serving import scheduled_run
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project

@@ -14,6 +14,7 @@ from curvote.chain import lookup
 from curvote.chain.reputation import Reading, Reputation
 from curvote.cli.commands.runs import scores
 from curvote.flows import artifacts, chain, environment
+from curvote.flows.recorded_run import RunRequest, run_recorded
 from curvote.flows.serving import scheduled_run
 from curvote.flows.serving.metrics import ProjectMetrics
 from curvote.flows.tracking.cells import main_number
@@ -88,7 +89,7 @@ def run(project: Project, *, new_release: bool = False) -> RunRecord:
     """Run as `curvote run` does, without a server."""
     configured = PipelinesFile(project).configure_pipeline(NAME)
     plan = make_plan(project, configured, fetch=True, new_release=new_release)
-    return chain._run_recorded(project, plan, chain.RunRequest())
+    return run_recorded(project, plan, RunRequest(), chain._run_steps)
 
 
 def answer(project: Project, window: int, said: list[tuple[str, ...]]) -> None:

@@ -3,6 +3,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -14,7 +15,11 @@ from curvote.base.errors import UserError
 from curvote.flows import environment
 from curvote.flows.server.flow_runs import close_dead_flow_runs, tag_flow_run
 from curvote.flows.server.launch import is_healthy
-from curvote.flows.server.private import PrefectServer, read_serving
+from curvote.flows.server.private import (
+    PrefectServer,
+    is_own_server,
+    read_serving,
+)
 from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
 from tests import plain, served
@@ -200,3 +205,26 @@ def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
     for forged in ("pid:", "pid:none@1", f"pid:{10**30}"):
         assert not environment.is_alive(forged)
     assert not environment.is_alive(dead())
+
+
+@linux
+def test_a_server_that_is_kept_is_found_by_the_next_and_ends_by_itself(
+    tmp_path: Path, databases: Path
+) -> None:
+    """It is one real server: who else is on this machine is refused, and none stays."""
+    project = put_databases(databases, Project(tmp_path))
+    secret_file = project.state / "warm.secret"
+    with PrefectServer(tmp_path, warm_seconds=2) as first:
+        assert first.await_child() is not None
+        assert until(secret_file.exists, LONG_ENOUGH)
+    for _ in range(2):  # the lock of the one before has gone with it
+        with PrefectServer(tmp_path, warm_seconds=2) as later:
+            assert (later.url, later.await_child()) == (first.url, None)
+            assert is_own_server(project.state, first.url)
+            assert _posted(first.url) == 401
+            assert secret_file.stat().st_mode & 0o077 == 0
+            time.sleep(3)  # longer than it waits: whoever uses it keeps it
+            assert is_healthy(first.url, 5.0)
+    assert until(lambda: not processes_of(tmp_path), LONG_ENOUGH)
+    assert not secret_file.exists()
+    assert read_serving(first.home, environment.WARM_SERVER) is None

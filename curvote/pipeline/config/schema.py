@@ -86,10 +86,18 @@ def normalise_address(url: str) -> str:
 class PrefectServers(Strict):
     """Which Prefect server, beside curvote's own, may order releases about people.
 
-    ``api`` is its address as `prefect config view` shows PREFECT_API_URL.
+    ``api`` is its address as `prefect config view` shows PREFECT_API_URL. ``keep`` is
+    how long curvote's own server waits for a further run once the last one ended.
     """
 
     api: Annotated[str, AfterValidator(normalise_address)] | None = None
+    keep: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3}[sm]$")] | None = None
+
+    @property
+    def keep_seconds(self) -> int:
+        """``keep`` in seconds, 0: a run's server ends with the run."""
+        seconds = {"s": 1, "m": 60}
+        return int(self.keep[:-1]) * seconds[self.keep[-1]] if self.keep else 0
 
 
 class Runtime(Strict):

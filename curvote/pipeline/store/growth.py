@@ -10,11 +10,9 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from curvote.base.object_store import open_source
 from curvote.pipeline.config.file import ConfiguredPipeline
@@ -30,11 +28,15 @@ from curvote.pipeline.plan.step import (
 from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
 from curvote.pipeline.store.artifacts import Artifact, artifact
-from curvote.pipeline.store.parquet import Batch
+
+if TYPE_CHECKING:
+    from curvote.pipeline.store.parquet import Batch
 
 
 def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
     """Yield place and rows of the first ``count`` replicates of a table."""
+    import pyarrow.parquet as pq  # a plan reads no tables
+
     with pq.ParquetFile(open_source(artifact.table_path(table))) as file:
         encoded = file.metadata.metadata[b"ARROW:schema"]
         schema, current = pa.ipc.read_schema(pa.py_buffer(b64decode(encoded))), -1
@@ -53,6 +55,8 @@ def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Bat
 def _restore_column(field: pa.Field, column: pa.ChunkedArray) -> pa.Array:
     kind, values = column_kind(field), column.combine_chunks()
     if isinstance(kind, tuple):
+        import pyarrow.compute as pc
+
         words = pa.array(kind)
         codes = pc.index_in(values.cast(pa.string()), value_set=words)
         codes = codes.cast(field.type.index_type)

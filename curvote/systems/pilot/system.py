@@ -1,14 +1,14 @@
 """System `pilot`: a line and a table, and clients who say which one to take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from curvote.base.errors import Problem
 from curvote.chain.axis import PipelineSettings
+from curvote.chain.system import View
 from curvote.systems.cells.messages import CountsSettings, check_answer_count
 from curvote.systems.cells.system import ANSWERS, QUESTIONS, SCORECARD
 from curvote.systems.common import checks, declarations, models, tables
-from curvote.systems.pilot import stages
 from curvote.systems.references.messages import ComparisonLabel
 
 _STAGES: Final = "curvote.systems.pilot.stages"
@@ -49,6 +49,18 @@ def check_bins(pipeline: PipelineSettings) -> Iterator[Problem]:
     yield from checks.refusal(("counts", "bins"), check_answer_count, *size)
 
 
+def _final_model(view: View) -> object:
+    from curvote.systems.pilot import stages  # a plan needs none of what it imports
+
+    return stages.taken_model(view)
+
+
+def _notes(views: Sequence[View]) -> Iterator[str]:
+    from curvote.systems.pilot import stages
+
+    return stages.pilot_notes(views)
+
+
 SYSTEM = declarations.learning_system(
     "pilot",
     CountsSettings,
@@ -72,7 +84,7 @@ SYSTEM = declarations.learning_system(
     classes=check_bins,
     study_messages=(ComparisonLabel().describe,),
     implied_settings=declarations.JUDGED_BY_Z,
-    final_model=stages.taken_model,
+    final_model=_final_model,
     production_metrics=models.vote_outcome,
-    notes=stages.pilot_notes,
+    notes=_notes,
 )
