@@ -291,10 +291,9 @@ class Rehearsal:
         Where each is waited for, such as servers with tables, it is one who answered.
         """
         clients: list[MadeUpClient] = []
-        lines = opened.invitations.read_text(encoding="utf-8").splitlines()
         earlier = self.honest + len(self.digests)
-        for number, line in enumerate(lines, 1 + earlier):
-            invited = Invitation.from_json(json.loads(line))
+        invitations = publication.read_invitations(opened.invitations)
+        for number, invited in enumerate(invitations, 1 + earlier):
             name = invited.server or invited.record or f"client {number}"
             home = self.project.root / "clients" / opened.task.stem / str(number)
             clients.append(MadeUpClient.invited(name, home, opened.task, invited))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from curvote.base.errors import InternalError, UserError
 from curvote.chain import lookup
@@ -31,6 +31,8 @@ from curvote.wire import envelope, signing
 from curvote.wire.key_tree import InvitationTree
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import AnyTask
+
+TREE_ENDING: Final = ".tree.json"
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def _publication_paths(
 ) -> tuple[Path, Path]:
     """Return the paths of a task and of its invitations: a tree, if it has one."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
-    tree, lines = Path(f"{stem}.tree.json"), Path(f"{stem}.invitations.jsonl")
+    tree, lines = Path(f"{stem}{TREE_ENDING}"), Path(f"{stem}.invitations.jsonl")
     has_tree = tree.exists() if by_tree is None else by_tree
     return Path(f"{stem}.task.json"), tree if has_tree else lines
 
@@ -242,7 +244,7 @@ def _prepare_invitations(
     """
     first_task = steps_and_tasks[0][1]
     _, path = _publication_paths(project, configured.name, first_task, by_tree=False)
-    there = _read_invitations(path)
+    there = read_invitations(path)
     stay = {entry.digest for entry in rounds}
     invited = [entry for entry in there if entry.task in stay]
     to = envelope.public_key(seal) if seal else None
@@ -285,6 +287,9 @@ def _prepare_tree(
     return tree
 
 
-def _read_invitations(path: Path) -> list[envelope.Invitation]:
+def read_invitations(path: Path) -> list[envelope.Invitation]:
+    """Return the invitations of a published file, of a tree all that it makes."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    if path.name.endswith(TREE_ENDING):
+        return [*InvitationTree.from_json(json.loads(lines[0]))]
     return [envelope.Invitation.from_json(json.loads(line)) for line in lines]
