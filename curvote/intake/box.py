@@ -367,9 +367,14 @@ class Intake:
             return False
         if round_.closed:
             raise UserError(f"round {round_.id} is closed: nothing can be added to it.")
-        invited = dict(
-            self._base.rows("SELECT id, used FROM invitations WHERE round = ?", number)
-        )
+        query = "SELECT id, used, record FROM invitations WHERE round = ?"
+        rows = self._base.rows(query, number)
+        if any(record is not None for *_, record in rows):
+            raise UserError(
+                f"round {round_.id} is about public records, of which each has one"
+                " message: one intake must have them all."
+            )
+        invited = {name: used for name, used, _ in rows}
         unknown = [name for name in content.used if name not in invited]
         twice = [name for name in content.used if invited.get(name)]
         marks = admission.read_marks(
