@@ -3,8 +3,8 @@
 Run with ``python -m benchmarks.bench_intake``; client and service share the machine's
 cores. Every answer is written after the commit of its envelope, and every count is held
 against what was sent. Fails where one is off, where over HTTP fewer than 1,000 a second
-are accepted one by one, or fewer than 5,000 in batches to a round that keeps sums, or
-where 100,000 from one file take over 60 seconds.
+are accepted one by one, or fewer than 5,000 in batches to a round that keeps sums (4,000
+of 34 numbers), or where 100,000 from one file take over 60 seconds.
 """
 
 from __future__ import annotations
@@ -224,6 +224,7 @@ def main() -> int:
     wrong += shared()
     for words in wrong:
         print(f"WRONG: {words}")
+    least = {name: 4000.0 if "joint" in name else 5000.0 for name in batched}
     missed = record(
         "intake",
         {"from a file / one a transaction": FILE / seconds / single},
@@ -234,7 +235,7 @@ def main() -> int:
             "100,000 from a file, s": seconds,
         },
         bounds={"100,000 from a file, s": 60.0},
-        least={"over HTTP, a second": 1000.0} | dict.fromkeys(batched, 5000.0),
+        least={"over HTTP, a second": 1000.0} | least,
         more=("from a file / one a transaction",),
     )
     return 1 if missed or wrong else 0
