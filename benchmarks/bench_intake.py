@@ -3,8 +3,8 @@
 Run with ``python -m benchmarks.bench_intake``; client and service share the machine's
 cores. Every answer is written after the commit of its envelope, and every count is held
 against what was sent. Fails where one is off, where over HTTP fewer than 1,000 a second
-are accepted one by one, or fewer than 5,000 in batches to a round that keeps sums (4,000
-of 34 numbers), or where 100,000 from one file take over 60 seconds.
+are accepted one by one, or fewer than 5,000 in batches to a round that keeps sums
+(4,000 of 34 numbers), or where 100,000 from one file take over 60 seconds.
 """
 
 from __future__ import annotations
