@@ -172,11 +172,10 @@ def plan(
     if as_json:
         terminal.print_json(rows)
         return
-    from curvote.cli.tables import print_plan
     from curvote.flows.display import print_choices
 
     print_choices(plan_made)
-    print_plan(rows, why=why)
+    terminal.print_plan(rows, why=why)
 
 
 app.command("list")(project_commands.list_)
