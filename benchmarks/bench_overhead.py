@@ -1,15 +1,19 @@
 """What a run costs beside its numbers: orchestration, storage, records.
 
-Run with ``python -m benchmarks.bench_overhead [--replicates 200 500] [--runs 1000]``
-(some ten minutes). CPU seconds of whole process trees, servers and workers too:
+Run with ``python -m benchmarks.bench_overhead [--replicates 200 500] [--runs 1000]
+[--repeats 5]`` (an hour; with ``--repeats 1`` some ten minutes). CPU seconds of whole
+process trees, servers and workers too, each the median of its repeats:
 
 - `simulated` by the command line, over its stages' plain functions on tables in memory
   (nothing is stored yet, but Prefect's and MLflow's databases are there);
-- a `demo` that reuses everything, over the import of prefect and mlflow.sklearn: with a
-  server of its own, and with the one that `curvote serve` holds;
+- a `demo` that reuses everything, over the import of prefect and mlflow.sklearn: alone,
+  and while `curvote serve` holds a server;
+- `--help`, `list`, `status` and `plan demo`, over the same;
 - `status` with many runs on record, over that with ten.
 
-Fails where one is over its bound.
+The seconds stand beside the ratios, and so does what they go on, by its cause
+(`benchmarks.causes`): of the reused `demo`, and of `simulated` with 100 replicates and
+one worker. Fails where something is over its bound.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -41,9 +45,12 @@ IMPORT = [sys.executable, "-c", "import prefect, mlflow.sklearn"]
 # Whoever outlives its parent becomes this process's child, and is waited for.
 _SUBREAPER = 36
 # What a whole run may take, by replicates; and the other bounds.
-WHOLE = {200: 3.2, 500: 2.6}
-REUSED, SERVED, STATUS = 3.8, 2.5, 1.5
-FEW, REPEATS = 10, 3
+WHOLE = {200: 1.9, 500: 1.6}
+STATUS = 1.5
+# Seconds that a command may take.
+SECONDS = {"--help": 0.25, "list": 0.5, "status": 0.5, "plan demo": 0.8}
+REUSED, SERVED = 3.0, 2.0
+FEW, REPEATS, CAUSE_REPLICATES = 10, 5, "100"
 
 
 def cpu(command: Sequence[str], folder: Path) -> tuple[float, str]:
@@ -104,21 +111,53 @@ def whole_run(replicates: int) -> float:
     return whole / functions
 
 
-def reused() -> tuple[list[float], list[float]]:
-    """Return the ratios of a reused `demo`, alone and while `serve` holds a server."""
+@dataclass
+class Commands:
+    """Seconds of commands by name, and their ratios to the imports beside each."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, name: str, words: str, folder: Path) -> None:
+        """Measure a command and the imports, one after the other, five times."""
+        for _ in range(REPEATS):
+            took, _ = cpu([*CURVOTE, *words.split()], folder)
+            imports, _ = cpu(IMPORT, folder)
+            self.seconds.setdefault(name, []).append(took)
+            self.ratios.setdefault(f"{name} / imports", []).append(took / imports)
+        print(f"{name}: {median(self.seconds[name]):.2f} s", flush=True)
+
+
+def small_commands() -> tuple[Commands, dict[str, float]]:
+    """Return what small commands take, and the causes of a reused `demo`."""
+    commands = Commands()
     with TemporaryDirectory() as name:
         folder = project_in(Path(name), "demo")
         cpu([*CURVOTE, "demo"], folder)
-        alone = [_reused(folder) for _ in range(REPEATS)]
+        for words in SECONDS:
+            commands.measure(words, words, folder)
+        commands.measure("reused demo", "demo", folder)
+        causes = causes_of("demo", folder)
         with serving(folder):
-            served = [_reused(folder) for _ in range(REPEATS)]
-    return alone, served
+            commands.measure("reused demo, served", "demo", folder)
+    return commands, causes
 
 
-def _reused(folder: Path) -> float:
-    imports, demo = (cpu(each, folder)[0] for each in (IMPORT, [*CURVOTE, "demo"]))
-    print(f"reused demo: {demo:.2f} s, imports {imports:.2f} s", flush=True)
-    return demo / imports
+def causes_of(words: str, folder: Path) -> dict[str, float]:
+    """Return the seconds of a command by cause."""
+    command = [sys.executable, "-m", "benchmarks.causes", *words.split()]
+    causes: dict[str, float] = json.loads(cpu(command, folder)[1].splitlines()[-1])
+    print(f"{words}, by cause: {causes}", flush=True)
+    return {f"{words}: {cause}, s": seconds for cause, seconds in causes.items()}
+
+
+def run_causes() -> dict[str, float]:
+    """Return the seconds of a new run of `simulated` by cause, with one worker."""
+    with TemporaryDirectory() as name:
+        folder = project_in(Path(name), "simulated")
+        run = "run simulated --workers 1 --replicates"
+        cpu([*CURVOTE, *run.split(), "2"], folder)
+        return causes_of(f"{run} {CAUSE_REPLICATES}", folder)
 
 
 @contextmanager
@@ -171,19 +210,19 @@ def main() -> int:
     given = argparse.ArgumentParser(description=__doc__)
     given.add_argument("--replicates", type=int, nargs="*", default=[*WHOLE])
     given.add_argument("--runs", type=int, default=1000)
+    given.add_argument("--repeats", type=int, default=REPEATS, help="of whole runs")
     asked = given.parse_args()
-    whole = {f"whole run / functions, {r}": whole_run(r) for r in asked.replicates}
-    alone, served = reused()
-    few = {
-        "reused demo / imports": alone,
-        "reused demo / imports, served": served,
-        "status, many runs / few": status(asked.runs),
-    }
-    bounds = dict(zip(few, (REUSED, SERVED, STATUS), strict=True))
+    commands, causes = small_commands()
+    ratios = commands.ratios | {"status, many runs / few": status(asked.runs)}
+    bounds = SECONDS | {"reused demo": REUSED, "reused demo, served": SERVED}
+    bounds["status, many runs / few"] = STATUS
     for replicates in asked.replicates:
+        name = f"whole run / functions, {replicates}"
+        ratios[name] = [whole_run(replicates) for _ in range(asked.repeats)]
         if replicates in WHOLE:
-            bounds[f"whole run / functions, {replicates}"] = WHOLE[replicates]
-    return record("overhead", whole | few, bounds=bounds)
+            bounds[name] = WHOLE[replicates]
+    sizes = commands.seconds | causes | run_causes()
+    return record("overhead", ratios, sizes=sizes, bounds=bounds)
 
 
 if __name__ == "__main__":

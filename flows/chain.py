@@ -151,12 +151,7 @@ def perform_run(
     with redaction():
         file = file_of(place, pipeline)
         refuse_foreign_overrides(place, request.overrides)
-        configured = file.configure_pipeline(
-            pipeline,
-            request.overrides,
-            replicates=request.replicates,
-            seed=request.seed,
-        )
+        configured = request.configure(file, pipeline)
         refuse_foreign_server(place, configured)
         with file.errors_located(pipeline):
             plan = make_plan(

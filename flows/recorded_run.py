@@ -17,6 +17,7 @@ from curvote.flows.environment import fast_imports, is_alive, process_tag
 from curvote.flows.lines import ask_consent
 from curvote.flows.notices import notice_alarms, send_repeated_notice
 from curvote.papers.registry import file_of
+from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release.publication import publish_rounds
 from curvote.pipeline.run.planner import Plan, Selection, make_plan
@@ -47,6 +48,11 @@ class RunRequest:
     workers: int | None = None
     block: int | None = None
     ask: bool = False
+
+    def configure(self, file: PipelinesFile, pipeline: str) -> ConfiguredPipeline:
+        """Return a pipeline of a file with these options."""
+        numbers = {"replicates": self.replicates, "seed": self.seed}
+        return file.configure_pipeline(pipeline, self.overrides, **numbers)
 
     @property
     def selection(self) -> Selection:
@@ -127,12 +133,7 @@ def reuse_everything(
     with redaction():
         records.record_killed(project, is_alive)
         file = file_of(project, pipeline)
-        configured = file.configure_pipeline(
-            pipeline,
-            request.overrides,
-            replicates=request.replicates,
-            seed=request.seed,
-        )
+        configured = request.configure(file, pipeline)
         if configured.pipeline.production:
             return None
         with file.errors_located(pipeline):

@@ -63,7 +63,7 @@ def test_a_ratio_that_is_worse_twice_fails_and_is_kept(project: Path) -> None:
     assert kept(project, "2.3 2.1") == (0, [1, 2, 2.1, 2.1])
     assert kept(project, "2.3 2.3") == (1, [1, 2, 2.1, 2.1, 2.3])
     commit(project)
-    assert kept(project, "3")[0] == 0
+    assert kept(project, "2.3")[0] == 0
     assert (project / "figure.png").stat().st_size > 1000
 
 

@@ -174,11 +174,10 @@ def plan(
     if as_json:
         terminal.print_json(rows)
         return
-    from curvote.cli.tables import print_plan
     from curvote.flows.display import print_choices
 
     print_choices(plan_made)
-    print_plan(rows, why=why)
+    terminal.print_plan(rows, why=why)
     if is_remote(server_store(place)):  # else tables and workers are in one folder
         from curvote.pipeline.config.file import PipelinesFile
         from curvote.pipeline.run.engines import choose_engine

@@ -4,7 +4,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
@@ -58,21 +58,17 @@ def _run_flow(
     warm_seconds = PipelinesFile(project).runtime().prefect.keep_seconds
     pipeline, names = options["pipeline"], options.keys() - {"pipeline"}
     request = RunRequest(**{n: options[n] for n in names if options[n] is not None})
-    if not os.environ.get("PREFECT_API_URL"):
-        with (
-            notices.failures_noticed(project, pipeline),
-            machine.explained_errors(project),
-            _original_words(),
-        ):
-            run_id = reuse_everything(project, pipeline, request, tell)
-        if run_id is not None:
-            return run_id
-    with (
-        notices.failures_noticed(project, pipeline),
-        PrefectServer(project.root, warm_seconds=warm_seconds) as server,
-        machine.explained_errors(project),
-        _original_words(),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(notices.failures_noticed(project, pipeline))
+        if not os.environ.get("PREFECT_API_URL"):
+            with machine.explained_errors(project), _original_words():
+                run_id = reuse_everything(project, pipeline, request, tell)
+            if run_id is not None:
+                return run_id
+        server = PrefectServer(project.root, warm_seconds=warm_seconds)
+        stack.enter_context(server)
+        stack.enter_context(machine.explained_errors(project))
+        stack.enter_context(_original_words())
         # Imports take as long as the server: both at once.
         with environment.fast_imports():
             from curvote.flows.chain import command_run

@@ -1,14 +1,9 @@
 """Tables of the commands on the terminal."""
 
-from __future__ import annotations
-
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from math import inf
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -16,47 +11,12 @@ from rich.table import Table
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.cli import terminal
+from curvote.flows.tracking import cells as score_cells
 from curvote.messages.measures import errors_tell_nothing
-
-if TYPE_CHECKING:  # whoever prints a plan reads no scores
-    from curvote.flows.tracking import cells as score_cells
-    from curvote.pipeline.config.project import Project
-    from curvote.pipeline.run import comparison as comparisons
-    from curvote.pipeline.store import records
-    from curvote.report.card import Card, PublicBounds
-
-_GROUP_KEY = itemgetter("stage", "part", "action", "reasons")
-
-
-def _protocol(cell: str) -> str:
-    """Return the protocol that a cell begins with, empty where a plan has but one."""
-    first = cell.partition(" ")[0]
-    return "" if "=" in first else first
-
-
-def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
-    """Print a plan, the cells of a stage that share action and reason in one line.
-
-    With ``why`` every reason stands on a line of its own, else the first and how many
-    more there are.
-    """
-    lines: list[dict[str, Any]] = []
-    parts = {(row["stage"], _protocol(row["cell"]), row["part"]) for row in rows}
-    ways = Counter((stage, protocol) for stage, protocol, _ in parts)
-    for (stage, part, action, reasons), group in groupby(rows, _GROUP_KEY):
-        cells = [row["cell"] for row in group]
-        cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
-        shown_reasons = reasons
-        if len(reasons) > 1 and not why:
-            shown_reasons = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
-        first, *more = shown_reasons
-        several = ways[stage, _protocol(cells[0])] > 1
-        part_name = part.rpartition(".")[2].partition("_")[0]
-        named = f"{stage} ({part_name})" if several else stage
-        line = {"stage": named, "cell": cell, "action": action}
-        lines.append(line | {"reason": first})
-        lines += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
-    terminal.print_rows(lines, ("stage", "cell", "action", "reason"))
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import comparison as comparisons
+from curvote.pipeline.store import records
+from curvote.report.card import Card, PublicBounds
 
 
 def print_scores(
@@ -67,8 +27,6 @@ def print_scores(
     With ``name`` that metric alone, which may stand beside another, or be of each of
     many groups; UserError where the run has none of this name.
     """
-    from curvote.flows.tracking import cells as score_cells
-
     every = score_cells.load_scores(record, rows)
     if name is None:
         scores = [score for score in every if not score.metric.group_kind]
@@ -99,8 +57,6 @@ def _overrides_note(record: records.RunRecord) -> str:
 
 def _print_metric(title: str, scores: Sequence[score_cells.Score]) -> None:
     """Print one metric, a column for each place on the x-axis, the main method bold."""
-    from curvote.flows.tracking import cells as score_cells
-
     # Each narrowest line in words, with its scores.
     blocks: list[tuple[dict[str, str], list[score_cells.Score]]] = []
     scored_lines = [
@@ -160,8 +116,6 @@ def _method_label(score: score_cells.Score) -> str:
 
 def print_outcomes(project: Project, record: records.RunRecord) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
-    from curvote.flows.tracking import cells as score_cells
-
     outcomes = score_cells.outcome_texts(project, record)
     rows = [{"cell": str(cell)} | texts for cell, texts in outcomes.items()]
     table = Table(box=None)
@@ -187,8 +141,6 @@ def print_comparison(
     comparison: comparisons.RunComparison, *, every: bool, page: Path | None
 ) -> None:
     """Print settings, keys, scores and figures; ``every``: equal ones too."""
-    from curvote.pipeline.run.comparison import group_key_changes
-
     for which, run in (("A", comparison.a), ("B", comparison.b)):
         options = "".join(f" --set {override}" for override in run.overrides)
         about = f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
@@ -203,7 +155,7 @@ def print_comparison(
             (change.stage, str(change.cell), "; ".join(change.reasons))
             for change in comparison.keys
         ]
-        rows = all_rows if every else group_key_changes(comparison.keys)
+        rows = all_rows if every else comparisons.group_key_changes(comparison.keys)
         terminal.print_rows(
             [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows], _KEY_COLUMNS
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -217,3 +219,37 @@ def interruptible(command: str, then: str = "goes on from here") -> Iterator[Non
         line = f"curvote: interrupted; `curvote {command}` {then}."
         print(line, file=sys.stderr)
         raise SystemExit(130) from None
+
+
+_GROUP_KEY = itemgetter("stage", "part", "action", "reasons")
+
+
+def _protocol(cell: str) -> str:
+    """Return the protocol that a cell begins with, empty where a plan has but one."""
+    first = cell.partition(" ")[0]
+    return "" if "=" in first else first
+
+
+def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
+    """Print a plan, the cells of a stage that share action and reason in one line.
+
+    With ``why`` every reason stands on a line of its own, else the first and how many
+    more there are.
+    """
+    lines: list[dict[str, Any]] = []
+    parts = {(row["stage"], _protocol(row["cell"]), row["part"]) for row in rows}
+    ways = Counter((stage, protocol) for stage, protocol, _ in parts)
+    for (stage, part, action, reasons), group in groupby(rows, _GROUP_KEY):
+        cells = [row["cell"] for row in group]
+        cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
+        shown_reasons = reasons
+        if len(reasons) > 1 and not why:
+            shown_reasons = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
+        first, *more = shown_reasons
+        several = ways[stage, _protocol(cells[0])] > 1
+        part_name = part.rpartition(".")[2].partition("_")[0]
+        named = f"{stage} ({part_name})" if several else stage
+        line = {"stage": named, "cell": cell, "action": action}
+        lines.append(line | {"reason": first})
+        lines += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
+    print_rows(lines, ("stage", "cell", "action", "reason"))

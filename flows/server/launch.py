@@ -278,6 +278,13 @@ class Child:
                 self.process.stdin.write(f"{json.dumps(message)}\n".encode())
                 self.process.stdin.flush()
 
+    def leave(self) -> None:
+        """Forget the process, which goes on without this one."""
+        process, self.process = self.process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.returncode = process.poll() or 0  # or Popen warns of it
+
     def end(self, seconds: float) -> None:
         """Close standard input, wait, then kill the process group."""
         process, self.process = self.process, None

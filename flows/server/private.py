@@ -214,7 +214,9 @@ class PrefectServer:
                 worker.EventsWorker.drain_all(timeout=5)
         finally:
             self._undo.close()
-            if child is not None and not self.launch.warm_seconds:
+            if child is not None and self.launch.warm_seconds:
+                child.leave()
+            elif child is not None:
                 child.end(STOP_TIMEOUT)
             if self._listening is not None:
                 self._listening.close()

@@ -7,9 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,10 +42,6 @@ from curvote.pipeline.store.tables import SHARD
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
 _FEW_ROWS = 100_000
-# Small blocks of a study that are done in the first seconds of a stage stay in memory:
-# a folder of files for each takes longer than what it holds. A kill -9 costs these
-# seconds; whatever else ends a run writes the blocks first.
-_HELD_SECONDS, _HELD_BYTES, _HELD_BLOCK_BYTES = 5.0, 64 << 20, 8 << 20
 
 
 def execute_step(
@@ -131,27 +125,23 @@ def _build_artifact(
     parts = [places[at : at + length] for at in range(0, len(places), length)]
     small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
     alone = small and not engine.workers_stated
-    transit = engine.transit if _missing_blocks(folder, parts) else None
+    waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
+    transit = engine.transit if waiting else None
+    compute: Callable[[Part], Any] = partial(compute_block, job)
     if transit is not None:
         sources = {n: artifacts.artifact(project, *i) for n, i in step.sources.items()}
         shared = {name: transit.share_input(source) for name, source in sources.items()}
         compute = partial(send_block, replace(job, inputs=shared), transit)
-        missing = _missing_blocks(folder, parts)
-        for part, parcel in _run_all(engine, compute, missing, len(parts), progress):
+    chosen = Engine() if alone else engine
+    for result in _run_all(chosen, compute, waiting, len(parts), progress):
+        if transit is not None:
+            part, parcel = result
             with _atomic_folder(block_folder(folder, part)) as arriving:
-                arriving.mkdir()
                 transit.fetch_block(parcel, arriving)
+    if transit is not None:
         transit.delete_blocks(folder.name)
-    if not (step.release or step.stage.block or block or engine.name == "dask"):
-        job = replace(job, held_until=time.time() + _HELD_SECONDS)
-    held_blocks = _compute_blocks(Engine() if alone else engine, job, parts, progress)
     for name in (table.name for table in step.stage.tables):
-        computed = (
-            held_blocks[part].rows(name)
-            if part in held_blocks
-            else read_block(block_folder(folder, part), name)
-            for part in parts
-        )
+        computed = (read_block(block_folder(folder, part), name) for part in parts)
         reused: Iterable[Batch] = ()
         if earlier is not None and source is not None:
             reused = first_replicates(source, name, earlier.reused_count)
@@ -277,27 +267,16 @@ _BUFFER: Final = 1 << 20
 _METADATA_KEY: Final = "curvote"  # whose the rows of a batch are, and how many
 
 
-Counts = Sequence[tuple[stages.Place, int]]  # whose the rows are, and how many
-
-
 class BlockWriter:
     """A writer of one block: an Arrow file for each table.
 
     Small repetitions are turned into one batch: that costs as much as a single one.
-    Batches of less than ``held_bytes`` in all are held, and no file is written.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        tables: Sequence[stages.Table],
-        index: tuple[str, ...],
-        held_bytes: int = 0,
+        self, folder: Path, tables: Sequence[stages.Table], index: tuple[str, ...]
     ) -> None:
         self._folder, self._index = folder, index
-        self.held_batches: list[tuple[str, pa.RecordBatch, Counts]] = []
-        self._held_bytes = held_bytes
-        self._schemas: dict[str, pa.Schema] = {}
         self._tables = {table.name: table for table in tables}
         self._buffered: dict[str, list[tuple[stages.Place, stages.Columns]]] = {}
         self._writers: dict[str, Any] = {}
@@ -337,27 +316,17 @@ class BlockWriter:
         batch = arrow.merge_repetitions(self._tables[name], self._index, pieces)
         counts = [(place, _count_rows(columns)) for place, columns in pieces]
         pieces.clear()
-        if not self._schemas.setdefault(name, batch.schema).equals(batch.schema):
-            raise InternalError(
-                f"the pieces of one block differ in their columns: {name}"
-            )
-        self.held_batches.append((name, batch, counts))
-        if sum(batch.nbytes for _, batch, _ in self.held_batches) >= self._held_bytes:
-            self._held_bytes = 0
-            for batch_held in self.held_batches:
-                self.write_batch(*batch_held)
-            self.held_batches.clear()
-
-    def write_batch(self, name: str, batch: pa.RecordBatch, counts: Counts) -> None:
-        """Write a batch to the file of its table."""
         if name not in self._writers:
-            self._folder.mkdir(exist_ok=True)
             file = create_empty_file(_block_file(self._folder, name))
             raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
             sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
             writer = pa.ipc.new_stream(sink, batch.schema)
             self._writers[name] = self._stack.enter_context(writer)
-        self._writers[name].write_batch(batch, {_METADATA_KEY: json.dumps(counts)})
+        try:
+            self._writers[name].write_batch(batch, {_METADATA_KEY: json.dumps(counts)})
+        except pa.ArrowInvalid as error:
+            message = f"the pieces of one block differ in their columns: {error}"
+            raise InternalError(message) from error
 
 
 def read_block(folder: Path, table: str) -> Iterator[Batch]:
@@ -368,14 +337,10 @@ def read_block(folder: Path, table: str) -> Iterator[Batch]:
     with pa.OSFile(str(_block_file(folder, table))) as source:
         stream = pa.ipc.open_stream(source)
         for batch, metadata in stream.iter_batches_with_custom_metadata():
-            yield from _split_batch(batch, json.loads(metadata[_METADATA_KEY]))
-
-
-def _split_batch(batch: pa.RecordBatch, counts: Counts) -> Iterator[Batch]:
-    at = 0
-    for place, rows in counts:
-        yield tuple(place), batch.slice(at, rows)
-        at += rows
+            at = 0
+            for place, rows in json.loads(metadata[_METADATA_KEY]):
+                yield tuple(place), batch.slice(at, rows)
+                at += rows
 
 
 def _block_file(folder: Path, table: str) -> Path:
@@ -394,8 +359,6 @@ Part = tuple[stages.Place, ...]
 class Job:
     """The description of a step's blocks for workers; it holds paths, no tables.
 
-    Small blocks that begin before ``held_until`` (seconds since 1970) are held in
-    memory; others are files.
     ``scratch`` is for what must not stand beside the tables
     (`curvote.pipeline.run.execution`).
     """
@@ -409,28 +372,8 @@ class Job:
     params: dict[str, Any]
     metadata: dict[str, Any]
     folder: str
-    held_until: float = 0.0
     scratch: str = ""
     words: stages.EntropySource = stages.system_entropy
-
-
-@dataclass(frozen=True)
-class HeldBlock:
-    """A block that is done and in no file."""
-
-    part: Part
-    batches: Sequence[tuple[str, pa.RecordBatch, Counts]]
-
-    @property
-    def nbytes(self) -> int:
-        """Return how much memory its tables take."""
-        return sum(batch.nbytes for _, batch, _ in self.batches)
-
-    def rows(self, table: str) -> Iterator[Batch]:
-        """Yield place and rows of each repetition in a table, in order."""
-        for name, batch, counts in self.batches:
-            if name == table:
-                yield from _split_batch(batch, counts)
 
 
 def block_folder(folder: Path, part: Part) -> Path:
@@ -446,59 +389,21 @@ def _run_all(
     total: int,
     progress: Progress | None,
 ) -> Iterator[Any]:
-    """Do what is waiting, tell how much of all is done, and yield each result."""
+    """Yield the results of what is waiting, and tell how much of all is done."""
     tell, before = progress or (lambda _done, _all: None), total - len(waiting)
     tell(before, total)
     for done, result in enumerate(engine.run(function, waiting), start=before + 1):
-        tell(done, total)
         yield result
+        tell(done, total)
 
 
-def _compute_blocks(
-    engine: Engine, job: Job, parts: Sequence[Part], progress: Progress | None
-) -> dict[Part, HeldBlock]:
-    """Compute the blocks that are missing; return those that are in no file."""
-    folder, held_blocks = Path(job.folder), dict[Part, HeldBlock]()
-    waiting = _missing_blocks(folder, parts)
-    compute = partial(compute_block, job)
-    try:
-        for block in _run_all(engine, compute, waiting, len(parts), progress):
-            if block is not None:
-                held_blocks[block.part] = block
-            much = sum(block.nbytes for block in held_blocks.values()) > _HELD_BYTES
-            if much or time.time() > job.held_until:
-                _write_blocks(job, held_blocks.values())
-                held_blocks.clear()
-    except BaseException:
-        with suppress(OSError):  # a full disk, say: these are computed again
-            _write_blocks(job, held_blocks.values())
-        raise
-    return held_blocks
-
-
-def _missing_blocks(folder: Path, parts: Sequence[Part]) -> list[Part]:
-    return [part for part in parts if not block_folder(folder, part).is_dir()]
-
-
-def _write_blocks(job: Job, blocks: Collection[HeldBlock]) -> None:
-    for block in blocks:
-        target = block_folder(Path(job.folder), block.part)
-        with (
-            _atomic_folder(target) as folder,
-            BlockWriter(folder, job.tables, job.index) as files,
-        ):
-            for batch in block.batches:
-                files.write_batch(*batch)
-
-
-def compute_block(job: Job, part: Part) -> HeldBlock | None:
-    """Compute one block, all of its tables or nothing; None: it is written to files."""
+def compute_block(job: Job, part: Part) -> None:
+    """Compute one block and write its tables, all of them or nothing."""
     inputs = {
         name: artifacts.open_artifact(as_path(place))
         for name, place in job.inputs.items()
     }
     functions = stages.stage_functions(job.module)
-    held_bytes = _HELD_BLOCK_BYTES if time.time() < job.held_until else 0
     with one_thread():
         if part == (stages.SHARED,) and hasattr(functions, "shared_rows"):
             every = functions.shared_rows(inputs, job.params, job.metadata)
@@ -520,14 +425,13 @@ def compute_block(job: Job, part: Part) -> HeldBlock | None:
                 )
         with (
             _atomic_folder(block_folder(Path(job.folder), part)) as folder,
-            BlockWriter(folder, job.tables, job.index, held_bytes) as files,
+            BlockWriter(folder, job.tables, job.index) as files,
         ):
             for place, tables in produced:
                 for name, columns in tables.items():
                     files.add_rows(name, place, columns)
             if files.missing_tables:
                 raise InternalError(f"{job.module} did not make {files.missing_tables}")
-    return HeldBlock(part, files.held_batches) if files.held_batches else None
 
 
 def send_block(job: Job, transit: Transit, part: Part) -> tuple[Part, Parcel]:
@@ -543,19 +447,19 @@ def send_block(job: Job, transit: Transit, part: Part) -> tuple[Part, Parcel]:
 
 @contextmanager
 def _atomic_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder, to be made, that is renamed to ``target`` at the end.
+    """Yield a temporary folder that is renamed to ``target`` at the end.
 
     An engine may do a block twice at once; then the first one counts as a whole.
     """
     temporary = target.with_name(f".{target.name}-{uuid4().hex}")
+    temporary.mkdir()
     try:
         yield temporary
     except BaseException:  # or each try on a full disk takes more of it
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     try:
-        if temporary.is_dir():
-            temporary.rename(target)
+        temporary.rename(target)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
@@ -602,7 +506,8 @@ def draw_buckets(
     """Draw all shards, then yield place and rows of the table by bucket."""
     counts = {place: _prepare_shards(job, place) for place in places}
     every = [(place, n) for place, count in counts.items() for n in range(count)]
-    deque(_run_all(engine, partial(draw_shard, job), every, len(every), tell), 0)
+    for _ in _run_all(engine, partial(draw_shard, job), every, len(every), tell):
+        pass
     for place in places:
         yield from _merge_buckets(job, place, counts[place])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -29,12 +30,38 @@ if TYPE_CHECKING:
     from curvote.chain.stage import Columns, Place
     from curvote.pipeline.store.parquet import TableFile
 
+_SYSTEMS = Path(__file__).parents[2] / "systems"
 UNKNOWN_SIDE = "client"  # a stage that no system has any more: closed rather than open
 
 
 def stage_side(stage: str) -> str:
     """Return the declared side of a stage, by its name."""
-    return _declared_sides().get(stage, UNKNOWN_SIDE)
+    side = _noted_sides.get(stage)
+    return _declared_sides().get(stage, UNKNOWN_SIDE) if side is None else side
+
+
+_noted_sides: dict[str, str] = {}
+
+
+def _note_sides(project: Project) -> None:
+    """Keep what sides stages have, so that `status` need not import every system.
+
+    The note counts for as long as no file of the systems changes.
+    """
+    if _noted_sides:
+        return
+    stats = [(p, p.stat()) for p in sorted(_SYSTEMS.rglob("*.py"))]
+    files = [(str(path), s.st_mtime_ns, s.st_size) for path, s in stats]
+    code = hashlib.sha256(json.dumps(files).encode()).hexdigest()
+    path, note = project.state / "sides.json", dict[str, Any]()
+    with suppress(OSError, ValueError):
+        note = json.loads(path.read_text(encoding="utf-8"))
+    if note.get("code") != code:
+        note = {"code": code, "sides": _declared_sides()}
+        with suppress(OSError):  # who may not write asks the systems each time
+            private_folder(path.parent)
+            write_json(path, note)
+    _noted_sides.update(note["sides"])
 
 
 @cache
@@ -384,6 +411,8 @@ def migrate_raw_artifacts(project: Project) -> None:
                 f" runs `chmod 700 {project.clients}`."
             ) from None
     folders = sorted(project.artifacts.glob("*/*"))
+    if folders:
+        _note_sides(project)
     raw_folders = [folder for folder in folders if _is_raw_folder(folder)]
     for folder in raw_folders:
         _move_folder(project, folder)

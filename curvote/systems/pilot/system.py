@@ -1,11 +1,11 @@
 """System `pilot`: a line and a table, and clients who say which one to take."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, Final
 
 from curvote.base.errors import Problem
 from curvote.chain.axis import PipelineSettings
-from curvote.chain.system import View
 from curvote.systems.cells.messages import CountsSettings, check_answer_count
 from curvote.systems.cells.system import ANSWERS, QUESTIONS, SCORECARD
 from curvote.systems.common import checks, declarations, models, tables
@@ -49,16 +49,8 @@ def check_bins(pipeline: PipelineSettings) -> Iterator[Problem]:
     yield from checks.refusal(("counts", "bins"), check_answer_count, *size)
 
 
-def _final_model(view: View) -> object:
-    from curvote.systems.pilot import stages  # a plan needs none of what it imports
-
-    return stages.taken_model(view)
-
-
-def _notes(views: Sequence[View]) -> Iterator[str]:
-    from curvote.systems.pilot import stages
-
-    return stages.pilot_notes(views)
+def _stages() -> Any:
+    return import_module(_STAGES)  # SciPy, which no plan needs
 
 
 SYSTEM = declarations.learning_system(
@@ -84,7 +76,7 @@ SYSTEM = declarations.learning_system(
     classes=check_bins,
     study_messages=(ComparisonLabel().describe,),
     implied_settings=declarations.JUDGED_BY_Z,
-    final_model=_final_model,
+    final_model=lambda view: _stages().taken_model(view),
     production_metrics=models.vote_outcome,
-    notes=_notes,
+    notes=lambda views: _stages().pilot_notes(views),
 )

@@ -113,7 +113,6 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
     def half() -> None:
         with execution._atomic_folder(tmp_path / "block-0-0") as folder:
-            folder.mkdir()
             (folder / "t.arrow").write_bytes(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -2,10 +2,8 @@
 
 import errno
 import os
-import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -43,33 +41,6 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
     execute_step(project, step, block=1)
     assert computed == [((r,),) for r in (0, 1, 2, 2, 3, 4)]
     assert artifact(project, "ingest", step.key).problem(content=True) is None
-
-
-def test_small_blocks_are_in_memory_until_something_ends_the_run(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then they are files; so are those of a stage that takes longer."""
-    step = plain.plan(project, "tiny", "replicates=30").steps[0]
-    real, files = execution.compute_block, list[int]()
-
-    def dies_at_the_third(job: execution.Job, part: execution.Part) -> Any:
-        files.append(len(list(Path(job.folder).glob("block-*"))))
-        if len(files) == 3:
-            raise KeyboardInterrupt
-        return real(job, part)
-
-    monkeypatch.setattr(execution, "compute_block", dies_at_the_third)
-    with pytest.raises(KeyboardInterrupt):
-        execute_step(project, step)
-    monkeypatch.setattr(execution, "_HELD_SECONDS", 0.0)
-    made = execute_step(project, step)
-    assert files == [0, 0, 0, 2]
-    monkeypatch.setattr(execution, "compute_block", real)
-    monkeypatch.setattr(execution, "_HELD_SECONDS", 60.0)
-    before = artifact(project, "ingest", step.key).manifest["tables"]
-    shutil.rmtree(made.path)
-    execute_step(project, step)
-    assert artifact(project, "ingest", step.key).manifest["tables"] == before
 
 
 @pytest.mark.parametrize(
