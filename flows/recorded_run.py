@@ -23,7 +23,7 @@ from curvote.pipeline.release.publication import publish_rounds
 from curvote.pipeline.run.planner import Plan, Selection, make_plan
 from curvote.pipeline.store import records
 from curvote.pipeline.store.records import RunRecord
-from curvote.tasks.context import RedactedError, redaction
+from curvote.tasks.context import RedactedError
 
 Rows = Sequence[Mapping[str, Any]]  # the scores of a run
 
@@ -60,7 +60,7 @@ class RunRequest:
         return Selection(tuple(self.only), self.start, tuple(self.force))
 
 
-StepRunner = Callable[[Project, Plan, RunRecord, RunRequest], None]
+StepRunner = Callable[[Project, Plan, RunRecord, RunRequest], Any]
 
 
 def run_recorded(
@@ -130,19 +130,23 @@ def reuse_everything(
     Its page is drawn and MLflow is told as after any other run. Returns the record's
     id. ``tell`` is that of `curvote.flows.chain.perform_run`.
     """
-    with redaction():
-        records.record_killed(project, is_alive)
-        file = file_of(project, pipeline)
-        configured = request.configure(file, pipeline)
-        if configured.pipeline.production:
-            return None
-        with file.errors_located(pipeline):
-            plan = make_plan(project, configured, request.selection)
-        reused = all(step.action == "reuse" for step in plan.steps)
-        if not (reused and plan.complete) or request.new_release or request.new_people:
-            return None
-        with lines.shared_facts(pipeline=pipeline):
-            record = run_recorded(project, plan, request, _draw_page)
+    from curvote.report.page import draw_report
+
+    records.record_killed(project, is_alive)
+    file = file_of(project, pipeline)
+    configured = request.configure(file, pipeline)
+    if configured.pipeline.production or request.new_release or request.new_people:
+        return None
+    with file.errors_located(pipeline):
+        plan = make_plan(project, configured, request.selection)
+    if any(step.action != "reuse" for step in plan.steps) or not plan.complete:
+        return None
+
+    def draw_page(place: Project, _: Plan, run: RunRecord, __: RunRequest) -> None:
+        draw_report(place, run)
+
+    with lines.shared_facts(pipeline=pipeline):
+        record = run_recorded(project, plan, request, draw_page)
     rows = tell(project, record.id)
     if find_spec("mlflow"):
         with fast_imports():
@@ -151,11 +155,3 @@ def reuse_everything(
             preload(project, with_models=False)
         log_missing_runs(project, {record.id: rows} if rows else {})
     return record.id
-
-
-def _draw_page(
-    project: Project, _plan: Plan, record: RunRecord, _request: RunRequest
-) -> None:
-    from curvote.report.page import draw_report
-
-    draw_report(project, record)

@@ -3,8 +3,8 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
@@ -61,14 +61,13 @@ def _run_flow(
     with ExitStack() as stack:
         stack.enter_context(notices.failures_noticed(project, pipeline))
         if not os.environ.get("PREFECT_API_URL"):
-            with machine.explained_errors(project), _original_words():
+            with machine.explained_errors(project):
                 run_id = reuse_everything(project, pipeline, request, tell)
             if run_id is not None:
                 return run_id
         server = PrefectServer(project.root, warm_seconds=warm_seconds)
         stack.enter_context(server)
         stack.enter_context(machine.explained_errors(project))
-        stack.enter_context(_original_words())
         # Imports take as long as the server: both at once.
         with environment.fast_imports():
             from curvote.flows.chain import command_run
@@ -82,19 +81,11 @@ def _run_flow(
         watched = machine.server_watched(server.url, send_failure)
         arguments = pipeline, str(project.root), request, tell
         with nullcontext() if server.is_ours else watched:
-            return str(command_run(*arguments))
-
-
-@contextmanager
-def _original_words() -> Iterator[None]:
-    """Raise an error in its own words: this terminal is its owner's."""
-    try:
-        yield
-    except RedactedError as error:
-        original = error.original
-    else:
-        return
-    raise original
+            try:
+                return str(command_run(*arguments))
+            except RedactedError as error:
+                original = error.original
+            raise original  # in its words: this terminal is its owner's
 
 
 def _print_results(project: Project, run_id: str) -> list[Row] | None:

@@ -98,11 +98,7 @@ class PrefectServer:
         self.port = port
         self.url = ""
         self.launch = ServerLaunch(
-            self.home,
-            "",
-            pages=port is not None,
-            keep_seconds=keep_seconds,
-            warm_seconds=warm_seconds,
+            self.home, "", port is not None, keep_seconds, warm_seconds
         )
         # Held for as long as this: what is asked while a server that has died is
         # started again waits here.
@@ -149,14 +145,13 @@ class PrefectServer:
 
     def _find_warm(self) -> None:
         """Use the server that an earlier command left, and keep it until this ends."""
-        lock = (self.home / f"{environment.WARM_SERVER}.lock").open("a")
-        self._undo.enter_context(lock)
+        address = self.home / environment.WARM_SERVER
+        lock = self._undo.enter_context(address.with_suffix(".lock").open("a"))
         fcntl.flock(lock, fcntl.LOCK_SH)  # of one that ends it waits for the end
-        warm = read_serving(self.home, environment.WARM_SERVER)
+        warm = read_serving(self.home, address.name)
         if warm and is_healthy(warm["url"], 2.0):
             self.url = warm["url"]
-            secret_file = self.home.parent / "warm.secret"
-            self._secret = environment.read_secret(secret_file)
+            self._secret = json.loads(environment.read_secret(address))["secret"]
 
     def await_child(self) -> Child | None:
         """Return the server as a child, once it answers; None: it is not ours.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import fcntl
 import gc
 import json
@@ -227,28 +226,26 @@ def _end_when_unused(server: list[uvicorn.Server], url: str, seconds: int) -> No
     the lock keeps others out until the address is gone: they start a server of their
     own.
     """
-    home = Path(os.environ["PREFECT_HOME"])
-    address, secret = home / WARM_SERVER, home.parent / "warm.secret"
-    write_secret(secret, os.environ[SERVER_VARIABLE])
+    address, used = Path(os.environ["PREFECT_HOME"], WARM_SERVER), time.monotonic()
     entry = {"url": url, "process": process_tag()}
-    address.write_text(json.dumps(entry), encoding="utf-8")
-    used = time.monotonic()
-    with (home / f"{WARM_SERVER}.lock").open("a") as lock:
-        while True:
-            time.sleep(_LOOK_SECONDS)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                used = time.monotonic()
-                continue
-            if time.monotonic() - used > seconds:
-                break
-            fcntl.flock(lock, fcntl.LOCK_UN)
-        with contextlib.suppress(OSError, ValueError):
+    entry["secret"] = os.environ[SERVER_VARIABLE]
+    try:
+        write_secret(address, json.dumps(entry))
+        with address.with_suffix(".lock").open("a") as lock:
+            while True:
+                time.sleep(_LOOK_SECONDS)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    used = time.monotonic()
+                    continue
+                if time.monotonic() - used > seconds:
+                    break
+                fcntl.flock(lock, fcntl.LOCK_UN)
             if json.loads(address.read_text(encoding="utf-8")) == entry:
                 address.unlink()
-                secret.unlink()
-    _shut_down(server)
+    finally:  # whatever went wrong, nothing stays behind
+        _shut_down(server)
 
 
 def _end_with_parent(server: list[uvicorn.Server]) -> None:

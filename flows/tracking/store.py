@@ -69,9 +69,8 @@ def one_transaction(client: MlflowClient) -> Iterator[None]:
     from sqlalchemy.orm import Session
 
     with engine.connect() as connection:
-        for setting in ("foreign_keys = ON", "case_sensitive_like = ON"):
-            connection.exec_driver_sql(f"PRAGMA {setting}")
-        connection.exec_driver_sql("PRAGMA busy_timeout = 20000")  # MLflow's own
+        for words in ("foreign_keys=1", "case_sensitive_like=1", "busy_timeout=20000"):
+            connection.exec_driver_sql(f"PRAGMA {words}")  # MLflow's own
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         session_maker = store.ManagedSessionMaker
 

@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from curvote.base.errors import UserError
+from curvote.cli import run as running
 from curvote.flows import environment
 from curvote.flows.server.flow_runs import close_dead_flow_runs, tag_flow_run
 from curvote.flows.server.launch import is_healthy
@@ -22,6 +23,7 @@ from curvote.flows.server.private import (
 )
 from curvote.flows.serving.service import serve_schedules
 from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import records
 from tests import plain, served
 from tests.prepared import put_databases
 from tests.processes import processes_of, until
@@ -213,7 +215,7 @@ def test_a_server_that_is_kept_is_found_by_the_next_and_ends_by_itself(
 ) -> None:
     """It is one real server: who else is on this machine is refused, and none stays."""
     project = put_databases(databases, Project(tmp_path))
-    secret_file = project.state / "warm.secret"
+    secret_file = project.state / "prefect" / environment.WARM_SERVER
     with PrefectServer(tmp_path, warm_seconds=2) as first:
         assert first.await_child() is not None
         assert until(secret_file.exists, LONG_ENOUGH)
@@ -228,3 +230,25 @@ def test_a_server_that_is_kept_is_found_by_the_next_and_ends_by_itself(
     assert until(lambda: not processes_of(tmp_path), LONG_ENOUGH)
     assert not secret_file.exists()
     assert read_serving(first.home, environment.WARM_SERVER) is None
+
+
+def test_a_study_that_reuses_everything_starts_no_server(
+    tmp_path: Path, databases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is on record, in MLflow and on its page like any other; a change has one."""
+    project = put_databases(databases, plain.write(tmp_path, tiny=plain.FEW))
+    plain.run(project)
+    monkeypatch.setattr(running, "PrefectServer", _no_server)
+    running.run_and_print(project, {"pipeline": "tiny"})
+    *_, record = records.load_records(project, "tiny")
+    assert {step["action"] for step in record.steps} == {"reuse"}
+    assert record.status == "completed"
+    assert record.mlflow_run
+    assert (project.reports / "tiny" / "report.html").is_file()
+    for options in ({"seed": 8}, {"force": ["train"]}, {"only": ["trian"]}):
+        with pytest.raises((AssertionError, UserError)):
+            running.run_and_print(project, {"pipeline": "tiny", **options})
+
+
+def _no_server(*_: object, **__: object) -> None:
+    raise AssertionError

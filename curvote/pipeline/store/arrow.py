@@ -196,7 +196,11 @@ def _to_numpy(
 ) -> np.ndarray:
     array = column.combine_chunks()
     if kind in (stage.VECTOR, stage.MATRIX):
-        return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
+        if array.null_count:
+            return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
+        width = array.type.list_size  # `flatten` takes ten times as long
+        numbers = array.values.slice(array.offset * width, len(array) * width)
+        return np.asarray(numbers.to_numpy()).reshape(-1, *shape)
     if kind == stage.BITS:
         rows = _row_bytes(array)
         return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
