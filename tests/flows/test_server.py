@@ -232,6 +232,7 @@ def test_a_server_that_is_kept_is_found_by_the_next_and_ends_by_itself(
     assert read_serving(first.home, environment.WARM_SERVER) is None
 
 
+@pytest.mark.usefixtures("own_variables")
 def test_a_study_that_reuses_everything_starts_no_server(
     tmp_path: Path, databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
