@@ -72,7 +72,9 @@ def gather_clients(views: Sequence[RunView], _: pd.DataFrame) -> Clients:
         )
     if settings.intake is None:
         replicates = range(settings.replicates if groups else 1)
-        roles = [replicate_roles(view, replicate)[1] for replicate in replicates]
+        # No curve is read for it: of ten million clients these are gigabytes.
+        few = ("label", "group", "part")
+        roles = [replicate_roles(view, replicate, few)[1] for replicate in replicates]
         named = [role for role in reversed(ROLES) if role in wanted]
         counts = {role: [len(rows[role]) for rows in roles] for role in named}
     else:  # no client is here: messages tell
@@ -86,10 +88,15 @@ def gather_clients(views: Sequence[RunView], _: pd.DataFrame) -> Clients:
     return Clients(sizes, groups, finding)
 
 
-def replicate_roles(view: RunView, replicate: int) -> tuple[Columns, Roles]:
-    """Return a replicate's encoded clients, and the rows of each role among them."""
-    settings = view.settings
-    rows = view.columns("project", "encoded", view.place(replicate))
+def replicate_roles(
+    view: RunView, replicate: int, only: Sequence[str] | None = None
+) -> tuple[Columns, Roles]:
+    """Return a replicate's encoded clients, and the rows of each role among them.
+
+    Of ``only`` some columns, where they are named.
+    """
+    settings, place = view.settings, view.place(replicate)
+    rows = view.artifact("project").columns("encoded", place, only)
     number = replicate * math.prod(i.size(settings) for i in view.system.index[1:])
     params = {
         "seed": settings.seed,
