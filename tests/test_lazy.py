@@ -10,7 +10,7 @@ import pytest
 from tests import plain
 
 # What no command imports that does not need it: each takes a tenth of a second or more.
-HEAVY = ["pandas", "scipy.optimize", "sklearn", "matplotlib", "mlflow", "prefect"]
+HEAVY = ["pandas", "sklearn", "matplotlib", "mlflow", "prefect"]
 PUBLIC = ["", ".labels", ".mechanisms", ".theory", ".transfer", ".utility"]
 
 

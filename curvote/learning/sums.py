@@ -124,7 +124,7 @@ class MessageSums:
         for word, numbers in sorted(self.words.items()):
             yield json.loads(word), numbers[0]
 
-    def mean(self, word: str = "{}") -> Array:
+    def mean(self, word: str) -> Array:
         """Return the mean vector (p,) of a word."""
         n, *total = self.words[word]
         return exact_mean(total, n, self.form.bits)

@@ -5,8 +5,6 @@ c (1 - h^2)^((d-3)/2); its square is Beta(1/2, (d-1)/2).
 """
 
 import math
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -92,49 +90,12 @@ def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
     highest = math.sqrt(square)
     if _mean_height(highest, d, epsilon, spheres) >= highest:
         return Cap(highest, d)
-    gamma = find_root(
+    from scipy import optimize  # where no optimum is sought, not worth its time
+
+    gamma = optimize.brentq(
         lambda gamma: _mean_height(gamma, d, epsilon, spheres) - gamma, 0.0, highest
     )
-    return Cap(gamma, d)
-
-
-def find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a root between two places where a function differs in sign (Brent 1973).
-
-    In the order of operations of ``scipy.optimize.brentq``, and so with its bits, but
-    without the import, which takes longer than a whole plan.
-    """
-    before, now = low, high
-    f_before, f_here = float(function(before)), float(function(now))
-    if f_before == 0:
-        return before
-    other = f_other = step_before = step = 0.0
-    while f_here != 0:
-        if (f_before < 0) != (f_here < 0):
-            other, f_other = before, f_before
-            step_before = step = now - before
-        if abs(f_other) < abs(f_here):
-            before, now, other = now, other, now
-            f_before, f_here, f_other = f_here, f_other, f_here
-        delta = (2e-12 + 4 * sys.float_info.epsilon * abs(now)) / 2
-        half = (other - now) / 2
-        if f_here == 0 or abs(half) < delta:
-            break
-        trial = math.inf  # by a secant, or by a parabola
-        if abs(step_before) > delta and abs(f_here) < abs(f_before):
-            if before == other:
-                trial = -f_here * (now - before) / (f_here - f_before)
-            else:
-                slope = (f_before - f_here) / (before - now)
-                slope_other = (f_other - f_here) / (other - now)
-                trial = -f_here * (f_other * slope_other - f_before * slope)
-                trial /= slope_other * slope * (f_other - f_before)
-        short = 2 * abs(trial) < min(abs(step_before), 3 * abs(half) - delta)
-        step_before, step = (step, trial) if short else (half, half)
-        before, f_before = now, f_here
-        now += step if abs(step) > delta else math.copysign(delta, half)
-        f_here = float(function(now))
-    return now
+    return Cap(float(gamma), d)
 
 
 # Bounds, for each coordinate, by how much the probability that a candidate falls into

@@ -2,18 +2,17 @@
 
 import dataclasses
 import math
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from scipy import integrate, stats
 
 from curvote.audit.message_subject import message_subject_of
 from curvote.base.entropy import SeededEntropy
 from curvote.checks import examples
 from curvote.checks import loss_checks as audit_exact
 from curvote.mechanisms import make, privunit
-from curvote.mechanisms.privunit import Cap, _mean_height, best_cap, find_root
+from curvote.mechanisms.privunit import Cap, best_cap
 from tests.noise import ALPHA, SEED
 
 
@@ -132,21 +131,6 @@ def test_direct_heights_invert_the_distribution(d):
         ]
         found = np.where(heights >= 0, shares, 1 - np.array(shares))
         assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_root_is_that_of_scipy_bit_by_bit():
-    """Or caps would move in their last digits, and with them what was released."""
-    for d in (2, 3, 10, 33, 257):
-        highest = math.sqrt(special.betainccinv(0.5, (d - 1) / 2, 2**-11))
-        for epsilon in (0.05, 0.5, 1, 3, 7):
-            function = partial(_excess, d, epsilon)
-            if function(highest) < 0:
-                expected = optimize.brentq(function, 0.0, highest)
-                assert find_root(function, 0.0, highest) == expected
-
-
-def _excess(d, epsilon, gamma):
-    return _mean_height(gamma, d, epsilon, 1) - gamma
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 10, 100])

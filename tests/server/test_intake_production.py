@@ -79,8 +79,8 @@ def test_sums_and_trees_give_the_classifier_of_rows(tmp_path: Path) -> None:
             lines = done.stdout.splitlines()
             part = ["invitations", str(path), "--start", "9", "--count", "4", "--tree"]
             dealt = json.loads(CliRunner().invoke(command.app, part).stdout)
-            fifth = [*InvitationTree.from_json(dealt)][1].to_json()
-            assert fifth == json.loads(lines[10])
+            second_dealt = [*InvitationTree.from_json(dealt)][1].to_json()
+            assert second_dealt == json.loads(lines[10])
             assert not (place / "report-1.invitations.jsonl").exists()
             assert path.stat().st_mode & 0o077 == 0
         else:
