@@ -320,28 +320,31 @@ class Intake:
         keep = "INSERT INTO sums (part, round, batch, n, state) VALUES (?, ?, ?, ?, ?)"
         self._base.change_many(keep, [row])
 
-    def merge(self, path: Path) -> dict[str, int]:
+    def merge(self, path: Path, pipeline: str | None = None) -> dict[str, int]:
         """Add what the intake in another file took in; return how many, by round.
 
-        Its rounds are those that are open here, copied when they opened. Each is closed
-        there for ever, then added here in one transaction; a second time adds nothing.
-        UserError, and nothing is added: a round is another one here, or an invitation
-        was counted in both.
+        Its rounds, those of one ``pipeline`` if it is named, are those that are here,
+        copied when they opened. Each is closed there for ever, then added here in one
+        transaction; a second time adds nothing, nor does one that was closed before the
+        copy. UserError, and nothing of it is added: a round is another one here, or an
+        invitation was counted in both.
         """
         added = {}
         with Intake(path, url="") as source:
-            for theirs in source.rounds():
-                round_ = self.round(theirs.id)
-                same = "pipeline", "digest", "keep", "seal_to"
-                if round_ is None or any(
-                    getattr(round_, name) != getattr(theirs, name)
-                    for name in same[: 3 if theirs.closed else 4]
-                ):
+            for theirs in source.rounds(pipeline):
+                round_, asked_there = (
+                    self.round(theirs.id),
+                    (theirs.digest, theirs.keep),
+                )
+                if round_ is None or (round_.digest, round_.keep) != asked_there:
                     raise UserError(
                         f"{path}: its round {theirs.id} is not one that is open here."
                         " A second intake begins as a copy of this one."
                     )
                 if not theirs.accepted:
+                    continue
+                if theirs.closed and theirs.accepted_digest == round_.accepted_digest:
+                    added[theirs.id] = 0
                     continue
                 for closing in (False, True):  # what is refused stays open there
                     if closing:

@@ -288,6 +288,26 @@ def test_three_merged_intakes_are_one(tmp_path: Path, kind: str) -> None:
         assert intake.round("one-1").closed
 
 
+def test_a_round_that_was_closed_before_the_copy_is_passed_over(tmp_path: Path) -> None:
+    """The first round's reports are in both files; the second round is merged."""
+    task, later = direct_task("mean"), issue_invitations(VOTES, 4)
+    invited = issue_invitations(task, 4)
+    sent = [seal_message(i, m) for i, m in zip(invited, answers(task, 4), strict=True)]
+    votes = [seal_message(i, payload(VOTES, i, k)) for k, i in enumerate(later)]
+    with filled(tmp_path / "a", task, invited, sent) as intake:
+        intake.close("one-1")
+        about = {"pipeline": "p", "needed": 1, "invitations": later}
+        intake.open_round("two-1", task=VOTES, keep="rows", **about)
+    (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+    for name, part in (("a", votes[:1]), ("b", votes[1:])):
+        with Intake(tmp_path / name) as intake:
+            assert not any(intake.take_batch(part, parse_messages))
+    with Intake(tmp_path / "a") as intake:
+        assert intake.merge(tmp_path / "b", "another") == {}
+        assert intake.merge(tmp_path / "b", "p") == {"one-1": 0, "two-1": 3}
+        assert intake.round("two-1").accepted == 4
+
+
 def test_what_two_intakes_counted_is_refused_and_named(tmp_path: Path) -> None:
     """Nothing is added then, and both go on."""
     task = direct_task("mean")

@@ -108,7 +108,7 @@ def merge(
     ],
     project: terminal.ProjectOption = None,
 ) -> None:
-    """Add what another machine's intake took in; its rounds end there for ever.
+    """Add what another machine's intake took in; rounds of PIPELINE end there for good.
 
     That intake begins as a copy of this one, made when the round opened. An invitation
     that both counted is refused and named, and then nothing is added. The same file a
@@ -117,7 +117,7 @@ def merge(
     from curvote.intake.box import Intake
 
     with Intake(_project_with(project, pipeline).intake) as intake:
-        for round_id, count in intake.merge(file).items():
+        for round_id, count in intake.merge(file, pipeline).items():
             typer.echo(f"{round_id}: added {count}" if count else f"{round_id}: known")
 
 
