@@ -75,11 +75,11 @@ def _law(kind: str, least: Fraction, **parameters: Any) -> list[StatedLaw]:
     return [about | parameters]
 
 
-def _two_sided(kind: str, threshold: int, inside: int, outside: int) -> list[StatedLaw]:
-    """Return the law that is ``inside`` for ``threshold`` of 2^64 words."""
+def _two_sided(kind: str, threshold: int, near: int, far: int) -> list[StatedLaw]:
+    """Return the law that is one of ``near`` for ``threshold`` of 2^64 words."""
     keep = Fraction(threshold, WORDS)
-    least = least_epsilon(keep * outside / ((1 - keep) * inside))
-    sides = {"inside": str(inside), "outside": str(outside)}
+    least = least_epsilon(keep * far / ((1 - keep) * near))
+    sides = {"near": str(near), "far": str(far)}
     return _law(kind, least, keep=exact_text(keep), **sides)
 
 

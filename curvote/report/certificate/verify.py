@@ -119,7 +119,7 @@ def ratios(where: str, *values: Any) -> list[Fraction]:
 
 def count(value: Any, where: str, least: int = 0) -> int:
     """Return a whole number, which may stand as text, where it is a large one."""
-    small = type(value) is int and value <= 1 << 53
+    small = type(value) is int and value < 1 << 53
     (number,) = ratios(where, str(value) if small else value)
     need(number.denominator == 1 and number >= least, f"{where} is below {least}")
     return int(number)
@@ -160,14 +160,14 @@ def law_odds(kind: Any, law: Any, where: str) -> Fraction:
         need(all(c[0] for c in columns), f"{where}: an outcome tells an input")
         return max(Fraction(c[-1], c[0]) for c in columns)
     if kind == "unary":  # by the two bits that tell two classes apart
-        p, inside = ratios(where, *keyed(law, "p q", where))
-        outside = 1 - inside
-    else:  # the kept side has so many outcomes ``inside``, each as likely
+        p, near = ratios(where, *keyed(law, "p q", where))
+        far = 1 - near
+    else:  # the kept side has so many outcomes ``near``, each as likely
         sided = kind in ("binary", "k_rr", "subset", "hadamard", "window")
         need(sided, f"{where} is no known law")
-        p, inside, outside = ratios(where, *keyed(law, "keep inside outside", where))
-    need(0 < p < 1 and min(inside, outside) > 0, f"{where} is out of range")
-    return p * outside / ((1 - p) * inside)
+        p, near, far = ratios(where, *keyed(law, "keep near far", where))
+    need(0 < p < 1 and min(near, far) > 0, f"{where} is out of range")
+    return p * far / ((1 - p) * near)
 
 
 def check_direction(law: Any, least: Fraction, where: str) -> None:
@@ -205,8 +205,8 @@ def gaussian_delta(distance: Fraction, rate: Fraction, epsilon: Fraction) -> Fra
     low, high = middle - apart // 2, middle + apart // 2
     need(max(abs(low), high) * 3 <= FAR * 2, "gaussian is out of range")
     power, half = exp_bounds(epsilon, PLACES)[0], normal_series(FAR)
-    near, far = (half - normal_series(z) for z in (low, high))
-    return Fraction(near - (power * far >> PLACES), 2 * half)
+    tails = [half - normal_series(z) for z in (low, high)]
+    return Fraction(tails[0] - (power * tails[1] >> PLACES), 2 * half)
 
 
 def check_gaussian(law: Any, least: Fraction, where: str) -> Fraction:
