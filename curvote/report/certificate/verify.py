@@ -71,7 +71,7 @@ def read_json(text: str) -> tuple[Any, str]:
             keys[-1].add(name)
         tokens.append(token)
     try:
-        return json.loads("".join(tokens)), "".join(tokens)
+        return json.loads(text), "".join(tokens)
     except ValueError:
         refuse("it is no whole JSON text")
 
@@ -112,15 +112,15 @@ def word(value: Any, where: str, form: re.Pattern[str] = _WORD) -> str:
 
 
 def ratios(where: str, *values: Any) -> list[Fraction]:
-    """Return the fractions that texts such as "3/4" or "2" state exactly."""
-    pairs = (word(value, where, _RATIO).partition("/") for value in values)
+    """Return the fractions that "3/4", "2" or a whole number state exactly."""
+    texts = (str(v) if type(v) is int and v < 1 << 53 else v for v in values)
+    pairs = (word(text, where, _RATIO).partition("/") for text in texts)
     return [Fraction(int(above), int(below or 1)) for above, _, below in pairs]
 
 
 def count(value: Any, where: str, least: int = 0) -> int:
-    """Return a whole number, which may stand as text, where it is a large one."""
-    small = type(value) is int and value < 1 << 53
-    (number,) = ratios(where, str(value) if small else value)
+    """Return a whole number."""
+    (number,) = ratios(where, value)
     need(number.denominator == 1 and number >= least, f"{where} is below {least}")
     return int(number)
 
