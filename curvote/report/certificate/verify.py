@@ -184,11 +184,11 @@ def check_direction(law: Any, least: Fraction, where: str) -> None:
     check_power(1 / accept, least - margin, where)
 
 
-PLACES, FAR = 1536, 30 << 1536  # binary places; where a normal tail is below 10^-197
+PLACES, FAR = 4096, 60 << 4096  # binary places; where a normal tail is below 10^-780
 
 
 def normal_series(z: int) -> int:
-    """Return (Phi(z) - 1/2) sqrt(2 pi), all in fixed point, for |z| <= 30."""
+    """Return (Phi(z) - 1/2) sqrt(2 pi), all in fixed point, for |z| <= 60."""
     square, term, total, k = z * z >> PLACES, abs(z), abs(z), 0
     while term:
         k += 1
@@ -203,7 +203,7 @@ def gaussian_delta(distance: Fraction, rate: Fraction, epsilon: Fraction) -> Fra
     apart = math.isqrt((square.numerator << 2 * PLACES) // square.denominator)
     middle = (epsilon.numerator << 2 * PLACES) // (epsilon.denominator * max(apart, 1))
     low, high = middle - apart // 2, middle + apart // 2
-    need(max(abs(low), high) * 3 <= FAR * 2, "gaussian is out of range")
+    need(max(abs(low), high) * 5 <= FAR * 4, "gaussian is out of range")
     power, half = exp_bounds(epsilon, PLACES)[0], normal_series(FAR)
     tails = [half - normal_series(z) for z in (low, high)]
     return Fraction(tails[0] - (power * tails[1] >> PLACES), 2 * half)
