@@ -21,7 +21,7 @@ class MerkleTree:
         while len(level) > 1:
             pairs = zip(level[::2], level[1::2], strict=False)
             carried = level[-1:] if len(level) % 2 else []
-            level = [_hash(b"\1" + left + right) for left, right in pairs] + carried
+            level = [_hash(b"\1" + a + b) for a, b in pairs] + carried
         return level[0] if level else _hash(b"")
 
 

@@ -17,7 +17,9 @@ from typing import Any, Final
 
 from tests.certificate import checkers
 
-TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}\[\],:]')
+TOKEN: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}\[\],:]'
+)
 Change = Callable[[random.Random, str], str]
 
 
@@ -141,17 +143,29 @@ def lies(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     less, more = Fraction(999_999, 10**6), Fraction(1_000_001, 10**6)
     for i, message in enumerate(certificate["messages"]):
         at = f"messages.{i}"
-        yield told("epsilon below least", f"{at}.epsilon", lambda _, m=message: _times(m["least"], less))
-        yield told("another delta", f"{at}.delta", lambda v: str(Fraction(v) + Fraction(1, 10**9)))
+        yield told(
+            "epsilon below least",
+            f"{at}.epsilon",
+            lambda _, m=message: _times(m["least"], less),
+        )
+        yield told(
+            "another delta",
+            f"{at}.delta",
+            lambda v: str(Fraction(v) + Fraction(1, 10**9)),
+        )
         yield told("another digest", f"{at}.task.digest", lambda v: v[::-1])
         yield told("another task", f"{at}.task.text", lambda v: v.replace(":", ": ", 1))
         yield told("no law", f"{at}.law", lambda _: [])
         yield told("law left out", f"{at}.law", lambda v: v[1:])
         yield told("law twice", f"{at}.law", lambda v: [*v, v[0]])
-        if certificate["protects"]["model"] != "central":  # there nothing contradicts it
+        if (
+            certificate["protects"]["model"] != "central"
+        ):  # there nothing contradicts it
             yield told("one more sent", f"{at}.sent", lambda v: v + 1)
         yield told("one more record", f"{at}.records", lambda v: v + 1)
-        yield told("a root of none", f"{at}.envelopes.root", lambda v: None if v else "0" * 64)
+        yield told(
+            "a root of none", f"{at}.envelopes.root", lambda v: None if v else "0" * 64
+        )
         yield told("a further key", at, lambda v: {**v, "more": 1})
         yield told("a key less", at, lambda v: {k: v[k] for k in v if k != "least"})
         for j, law in enumerate(message["law"]):
@@ -173,9 +187,15 @@ def lies(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield told("another kind", "kind", other.__getitem__)
     models = {"local": "nobody", "central": "nobody", "nobody": "local"}
     yield told("another model", "protects.model", models.__getitem__)
-    yield told("epsilon of the guidelines", "sp800_226.epsilon", lambda v: "1" if v is None else _times(v, less))
+    yield told(
+        "epsilon of the guidelines",
+        "sp800_226.epsilon",
+        lambda v: "1" if v is None else _times(v, less),
+    )
     place = "registry.deployment.privacy_loss.privacy_parameters.epsilon"
-    yield told("epsilon of the registry", place, lambda v: 1 if v is None else v * 0.999)
+    yield told(
+        "epsilon of the registry", place, lambda v: 1 if v is None else v * 0.999
+    )
     yield told("laws of the guidelines", "sp800_226.mechanisms", lambda v: [*v, "none"])
     yield told("a root that is none", "ledger.root", lambda v: "0" if v else "0" * 64)
     yield told("nothing public", "not_private", lambda v: [*v, 3])
@@ -240,7 +260,10 @@ def main(*files: str) -> int:
             count = 1000 // len(files) + (place < 1000 % len(files))
             text = Path(file).read_text("ascii")
             own = signer.text(json.loads(text)["certificate"])
-            for read in (checkers.by_python, lambda t, s: checkers.by_page(Path(folder), t, s)):
+            for read in (
+                checkers.by_python,
+                lambda t, s: checkers.by_page(Path(folder), t, s),
+            ):
                 (line,) = read([own], signer.fingerprint)
                 assert line.startswith("intact"), line
             wrong += surviving(Path(folder), text, count, signer, rng)

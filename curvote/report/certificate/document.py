@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,7 +36,7 @@ from curvote.pipeline.plan.step import json_digest
 from curvote.pipeline.release.publication import server_key
 from curvote.pipeline.release.windows import find_round, rounds_of_windows
 from curvote.pipeline.run import audit_tasks, results
-from curvote.pipeline.store.artifacts import Artifact, artifact, stage_side, write_text
+from curvote.pipeline.store.artifacts import artifact, stage_side, write_text
 from curvote.pipeline.store.records import RunRecord
 from curvote.report.certificate import verify
 from curvote.wire.merkle import MerkleTree
@@ -47,7 +47,6 @@ Json = dict[str, Any]
 FILE: Final = "certificate.json"
 CHECKERS: Final = ("verify.py", "verify.html")
 PURPOSE: Final = verify.PREFIX.decode().strip()
-ADJACENCY: Final = "replace-one"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class CertifiedMessage:
     """
 
     task: AnyTask
-    sent: int = 0
+    count: int = 0
     records: int = 0
     entry: Entry | None = None
     invited: int = 0
@@ -80,7 +79,6 @@ class CertifiedMessage:
 
     def state(self) -> Json:
         """Return the message as the certificate states it."""
-        cost, text = self.budget, task_text(self.task)
         mechanisms = self.kind.mechanisms(self.task, self.records or None)
         laws = [law for mechanism in mechanisms for law in state_laws(mechanism)]
         least = sum(
@@ -88,12 +86,12 @@ class CertifiedMessage:
         )
         return {
             "name": f"{self.task.protocol} {self.task.asks}",
-            "task": {"digest": self.task.digest(), "text": text},
+            "task": {"digest": self.task.digest(), "text": task_text(self.task)},
             "law": laws,
-            "epsilon": exact_text(cost.epsilon),
-            "delta": exact_text(cost.delta),
+            "epsilon": exact_text(self.budget.epsilon),
+            "delta": exact_text(self.budget.delta),
             "least": exact_text(least),
-            "sent": self.sent,
+            "sent": self.count,
             "records": self.records,
             "envelopes": self._state_tree(),
         }
@@ -104,8 +102,8 @@ class CertifiedMessage:
         if self.tree is None:
             return _tree(why="the intake kept no tree of what it accepted")
         root, count = self.tree
-        if count != self.sent:
-            return _tree(why=f"{count} envelopes were accepted, {self.sent} are used")
+        if count != self.count:
+            return _tree(why=f"{count} envelopes were accepted, {self.count} are used")
         return _tree(root, count)
 
 
@@ -116,8 +114,7 @@ def _tree(root: str | None = None, count: int | None = None, why: str = "") -> J
 def task_text(task: AnyTask) -> str:
     """Return the text whose SHA-256 is the digest of a task."""
     marks = (", ", ": ") if isinstance(task, Task) else (",", ":")
-    document = task.to_json()
-    text = json.dumps(document, sort_keys=True, allow_nan=False, separators=marks)
+    text = json.dumps(task.to_json(), sort_keys=True, separators=marks)
     if hashlib.sha256(text.encode()).hexdigest() != task.digest():
         raise InternalError(f"the text of task {task.digest()} is another")
     return text
@@ -128,9 +125,9 @@ def accepted_roots(project: Project, pipeline: str) -> Mapping[str, tuple[str, i
     if not store_exists(project.intake):
         return {}
     with Intake(project.intake) as intake:
-        # Intakes of before there were receipts have kept none.
-        roots = getattr(intake, "roots", lambda _: [])(pipeline)
-    return {task: (root, count) for task, root, count in roots}
+        # An intake of before there were receipts has kept none.
+        read: Any = getattr(intake, "roots", lambda _: [])
+        return {task: (root, count) for task, root, count in read(pipeline)}
 
 
 def released_messages(
@@ -149,12 +146,9 @@ def released_messages(
         if origin is None:
             entry = ledger.entry(step["key"]) if ledger else None
             if entry is None:
-                raise UserError(
-                    f"the ledger does not know release {step['key']} of run"
-                    f" {record.id}: `curvote ledger check` says more."
-                )
-            sent = 1 if kind.per_table else entry.n_clients
-            yield CertifiedMessage(task, sent, entry.n_clients, entry)
+                raise UserError(f"the ledger does not know release {step['key']}.")
+            n = entry.n_clients
+            yield CertifiedMessage(task, 1 if kind.per_table else n, n, entry)
             continue
         rounds = [find_round(project, origin["id"])]
         if kind.windows(record.config):
@@ -162,70 +156,55 @@ def released_messages(
         for round_ in rounds:
             if round_ is None:
                 raise UserError(f"the intake has no round {origin['id']} any more.")
-            sent = round_.folded
-            records = _count_records(stored, kind) if kind.per_table else sent
-            if sent:
-                came = round_.task, sent, records, None, round_.issued
+            n = round_.folded
+            if kind.per_table:
+                n = int(np.sum(stored.columns(kind.table, (0,))["n"]))
+            if round_.folded:
+                came = round_.task, round_.folded, n, None, round_.issued
                 yield CertifiedMessage(*came, roots.get(round_.digest))
-
-
-def _count_records(stored: Artifact, kind: Message) -> int:
-    return int(np.sum(stored.columns(kind.table, (0,))["n"]))
 
 
 def study_messages(
     project: Project, record: RunRecord
 ) -> tuple[list[CertifiedMessage], list[str]]:
     """Return what a study draws, and lines on forms that keep no promise."""
-    messages, broken = [], list[str]()
+    messages, broken = [], dict[str, None]()
     for task in audit_tasks.run_tasks(project, record):
         try:
             message_of(task).check_task(task)
-        except UserError as error:
-            broken.append(str(error))
-        else:
             messages.append(CertifiedMessage(task))
-    return messages, list(dict.fromkeys(broken))
+        except UserError as error:
+            broken[str(error)] = None
+    return messages, [*broken]
 
 
 def _state_people(messages: Sequence[CertifiedMessage], ledger: Ledger | None) -> Json:
     """Return who sent what, by groups alike, and what that cost them."""
     entries = [m.entry for m in messages if m.entry]
-    costs = [[Fraction(m.budget.epsilon), Fraction(m.budget.delta)] for m in messages]
-    groups = {
-        tuple(int(i == k) for i in range(len(messages))): m.records
-        for k, m in enumerate(messages)
-    }
-    largest = [sum(parts, Fraction(0)) for parts in zip(*costs, strict=True)]
+    epsilons = [Fraction(m.budget.epsilon) for m in messages]
+    deltas = [Fraction(m.budget.delta) for m in messages]
+    units = np.eye(len(messages), dtype=int).tolist()
+    groups = [(m.records, sends) for m, sends in zip(messages, units, strict=True)]
+    largest = [sum(epsilons, Fraction(0)), sum(deltas, Fraction(0))]
     cap = total = None
     if ledger and entries:
-        population, limit = entries[0].population, entries[0].cap
         groups = _group_members([ledger.members(e.release) for e in entries])
-        losses = [
-            [_dot(sends, c) for sends in groups] for c in zip(*costs, strict=True)
-        ]
-        largest = [max(loss) for loss in losses]
-        spent = ledger.most_spent_in(population)
+        largest = [max(_dot(s, c) for _, s in groups) for c in (epsilons, deltas)]
+        spent, limit = ledger.most_spent_in(entries[0].population), entries[0].cap
         # What is written 0.1 counts as 1/10 there, and is a hair above it here.
         tops = map(max, map(Fraction, (spent.epsilon, spent.delta)), largest)
         total = dict(zip(("epsilon", "delta"), map(exact_text, tops), strict=True))
-        cap = limit and {
-            "epsilon": exact_text(Fraction(repr(limit.epsilon))),
-            "delta": exact_text(Fraction(repr(limit.delta))),
-        }
-    people = sum(groups.values())
-    epsilons = [cost[0] for cost in costs]
-    mean = sum((n * _dot(sends, epsilons) for sends, n in groups.items()), Fraction(0))
+        if limit:
+            numbers = {"epsilon": limit.epsilon, "delta": limit.delta}
+            cap = {n: exact_text(Fraction(repr(v))) for n, v in numbers.items()}
+    people = sum(n for n, _ in groups)
+    mean = sum((n * _dot(s, epsilons) for n, s in groups), Fraction(0)) / (people or 1)
+    sums = {"mean": mean, "largest": largest[0], "delta": largest[1]}
     return {
         "cap": cap,
         "linked": bool(entries),
-        "groups": [{"people": n, "sends": [*sends]} for sends, n in groups.items()],
-        "spent": {
-            "people": people,
-            "mean": exact_text(mean / max(people, 1)),
-            "largest": exact_text(largest[0]),
-            "delta": exact_text(largest[1]),
-        },
+        "groups": [{"people": n, "sends": sends} for n, sends in groups],
+        "spent": {"people": people} | {n: exact_text(v) for n, v in sums.items()},
         "total": total,
     }
 
@@ -234,7 +213,7 @@ def _dot(sends: Sequence[int], costs: Sequence[Fraction]) -> Fraction:
     return sum((n * c for n, c in zip(sends, costs, strict=True)), Fraction(0))
 
 
-def _group_members(members: Sequence[Any]) -> dict[tuple[int, ...], int]:
+def _group_members(members: Sequence[Any]) -> list[tuple[int, list[int]]]:
     """Return how many people sent which of the messages, given those of each."""
     people, place = np.unique(np.concatenate(members), return_inverse=True)
     sends = np.zeros((len(people), len(members)), dtype=np.int64)
@@ -242,20 +221,18 @@ def _group_members(members: Sequence[Any]) -> dict[tuple[int, ...], int]:
     for k, part in enumerate(np.split(place, ends)):
         sends[part, k] = 1
     patterns, counts = np.unique(sends, axis=0, return_counts=True)
-    return {
-        tuple(p): n for p, n in zip(patterns.tolist(), counts.tolist(), strict=True)
-    }
+    return [*zip(counts.tolist(), patterns.tolist(), strict=True)]
 
 
-def _state_ledger(ledger: Ledger | None, population: str | None) -> Json:
-    """Return the tree of the ledger's movements about a population.
+def _state_ledger(ledger: Ledger | None, entry: Entry | None) -> Json:
+    """Return the tree of the ledger's movements about a release's population.
 
-    Its leaves are the links of the ledger's chain, which are hashes under a key that
+    Its leaves are the links of the ledger's chain, which are codes under a key that
     never leaves it: without that they tell nothing.
     """
-    if ledger is None or population is None:
-        return _tree(why="who sends counts for themselves: there is no ledger here")
-    moves = [move for move in ledger.movements() if move.population == population]
+    if ledger is None or entry is None:
+        return _tree(why="nothing is counted here: whoever sends does it at home")
+    moves = [m for m in ledger.movements() if m.population == entry.population]
     tree = MerkleTree(bytes.fromhex(move.head) for move in moves)
     return _tree(tree.root.hex(), len(moves))
 
@@ -263,11 +240,12 @@ def _state_ledger(ledger: Ledger | None, population: str | None) -> Json:
 def _state_report(project: Project, record: RunRecord) -> list[Json]:
     """Return the numbers of a run's report, as JSON has them."""
     rows = results.mean_scores(project, record)
-    if not rows:
+    models = results.reputations(project, record)
+    if not rows and models:
+        rows = [cell.to_json() | m.document() for cell, m in models.items()]
+    elif not rows:
         outcomes = results.production_outcomes(project, record).items()
         rows = [cell.to_json() | outcome for cell, outcome in outcomes]
-        models = results.reputations(project, record).items()
-        rows += [cell.to_json() | model.document() for cell, model in models]
     return [_plain(row) for row in rows]
 
 
@@ -277,13 +255,12 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
+    value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _state_digests(project: Project, record: RunRecord, report: Any) -> Json:
-    """Return digests of the code, the report and the model; no record has a part."""
+    """Return digests of code, report and model; no table of clients has a part."""
     parts = labelled_parts(record.config)
     last = {name for _, part in parts for name in final_stages(part.settings)}
     codes, tables = dict[str, Any](), dict[str, Any]()
@@ -301,36 +278,24 @@ def _list_public(
     messages: Sequence[CertifiedMessage], config: Mapping[str, Any]
 ) -> list[str]:
     """Return what is known of whom without any noise, a line each."""
-    lines = ["the tasks: all that stands in their texts here"]
-    kinds = {m.kind.name: m.kind for m in messages}.values()
-    if any(m.invited for m in messages):
-        lines.append("who was invited, and that an invitation was used")
-    if any(m.entry for m in messages):
-        lines.append("to whoever holds the records: the records, and who took part")
-    if any(kind.per_record for kind in kinds):
-        lines.append("which public record a message is about, and its features")
-    if any(kind.per_table for kind in kinds):
-        lines.append("which server sent what, and about how many records")
-    if any(m.task.candidates for m in messages):
-        lines.append("which candidate a message is about")
-    if any(getattr(m.task, "places", ()) for m in messages):
-        lines.append("to which public group an answer belongs")
-    if volunteers := (config.get("clients") or {}).get("public"):
-        lines.append(f"the records of {volunteers} volunteers, published for good")
-    return lines
-
-
-def _describe_senders(messages: Sequence[CertifiedMessage]) -> str:
-    invited, entries = (
-        sum(m.invited for m in messages),
-        [m.entry for m in messages if m.entry],
-    )
-    if invited:
-        return f"whoever holds one of {invited} invitations, once with each"
-    if entries:
-        name = entries[0].population
-        return f"clients of population {name}, whose records one house holds, once each"
-    return "nobody: messages are simulated"
+    kinds = [m.kind for m in messages]
+    volunteers = (config.get("clients") or {}).get("public")
+    lines = {
+        "the tasks: all that stands in their texts here": True,
+        "who was invited, and that an invitation was used": messages[0].invited,
+        "to whoever holds the records: records, and who took part": messages[0].entry,
+        "which public record a message is about, and its features": any(
+            kind.per_record for kind in kinds
+        ),
+        "which server sent what, about how many records": any(
+            kind.per_table for kind in kinds
+        ),
+        "which candidate or public group a message is about": any(
+            m.task.subject_count for m in messages
+        ),
+        f"the records of {volunteers} volunteers, published for good": volunteers,
+    }
+    return [line for line, holds in lines.items() if holds]
 
 
 def make_certificate(project: Project, record: RunRecord) -> Json:
@@ -347,17 +312,17 @@ def make_certificate(project: Project, record: RunRecord) -> Json:
             messages = [*released_messages(project, record, ledger)]
         if not messages:
             raise UserError(f"in run {record.id} nobody sends anything to certify.")
-        entry = next((m.entry for m in messages if m.entry), None)
+        entry = messages[0].entry
         people = None if study else _state_people(messages, ledger)
-        book = _state_ledger(ledger, entry and entry.population)
-    if study:
-        book = _tree(why="a study releases nothing")
+        account = _state_ledger(ledger, entry)
+    invited = sum(m.invited for m in messages)
+    senders = "nobody: messages are simulated"
+    if not study:
+        senders = f"whoever holds one of {invited} invitations, once with each"
+        if entry:
+            senders = f"clients of population {entry.population}, of one house, once"
     central = any(m.kind.per_table for m in messages)
-    model = "nobody" if study else "central" if central else "local"
-    unit = "record of a server's table" if central else "record of a client"
-    stated = [m.state() for m in messages]
     report = _state_report(project, record)
-    public = _list_public(messages, record.config) + broken
     certificate = {
         "format": 1,
         "kind": "study" if study else "release",
@@ -369,42 +334,40 @@ def make_certificate(project: Project, record: RunRecord) -> Json:
             "finished": record.finished,
         },
         "protects": {
-            "unit": unit,
-            "adjacency": ADJACENCY,
-            "model": model,
-            "senders": _describe_senders(messages),
+            "unit": "record of a server's table" if central else "record of a client",
+            "adjacency": "replace-one",
+            "model": "nobody" if study else "central" if central else "local",
+            "senders": senders,
         },
-        "messages": stated,
+        "messages": [m.state() for m in messages],
         "people": people,
-        "ledger": book,
+        "ledger": account,
         "report": report,
         "digests": _state_digests(project, record, report),
-        "not_private": public,
+        "not_private": _list_public(messages, record.config) + broken,
     }
-    return certificate | _state_guidelines(certificate)
+    return certificate | _fill_forms(certificate)
 
 
-def _state_guidelines(certificate: Json) -> Json:
+def _fill_forms(certificate: Json) -> Json:
     """Return the fields of NIST SP 800-226 and of the registry of deployments.
 
-    What only whoever deploys can say is null there.
+    What only whoever deploys can say is null.
     """
     about, protects = certificate["about"], certificate["protects"]
-    spent = (certificate["people"] or {}).get("spent")
-    epsilon, delta = (spent["largest"], spent["delta"]) if spent else (None, None)
+    unit, model = protects["unit"], protects["model"]
+    spent = (certificate["people"] or {}).get("spent") or {}
+    exact = {"epsilon": spent.get("largest"), "delta": spent.get("delta")}
     laws = sorted({law["kind"] for m in certificate["messages"] for law in m["law"]})
-    study, local = spent is None, protects["model"] == "local"
-    variant = "none" if study else "pure" if delta == "0" else "approximate"
-    composition = "sequential: what one unit spends is the sum over its messages"
     exposure = "; ".join(certificate["not_private"])
-    random = "a seed, which removes the noise" if study else "the operating system"
-    guide = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "unit_of_privacy": protects["unit"],
+    composition = "sequential: what one unit spends is the sum over its messages"
+    random = "the operating system" if spent else "a seed, which removes the noise"
+    variant = "Pure DP" if exact["delta"] == "0" else "Approximate DP"
+    guide = exact | {
+        "unit_of_privacy": unit,
         "adjacency": protects["adjacency"],
-        "variant": variant,
-        "trust_model": protects["model"],
+        "variant": variant if spent else None,
+        "trust_model": model,
         "mechanisms": laws,
         "correctness": "integer samplers; each law's loss can be computed anew",
         "composition": composition,
@@ -414,34 +377,26 @@ def _state_guidelines(certificate: Json) -> Json:
         "access_control": protects["senders"],
         "side_channels": f"randomness from {random}; outputs on grids of whole steps",
     }
-    names = {"pure": "Pure DP", "approximate": "Approximate DP", "none": None}
-    registry = {
-        "basic": {
-            "name": about["pipeline"],
-            "data_curators": None,
-            "description": None,
-            "intended_use": None,
-            "data_product_type": "Machine learning model",
-            "data_product_region": None,
-            "data_product_sector": None,
-            "publication_date": (about["finished"] or about["started"])[:10],
-        },
+    unknown = "data_curators description intended_use data_product_region"
+    date = str(about["finished"] or about["started"])[:10]
+    numbers = {n: float(Fraction(text)) if text else None for n, text in exact.items()}
+    deployment = {
+        "basic": dict.fromkeys([*unknown.split(), "data_product_sector"])
+        | {"name": about["pipeline"], "publication_date": date}
+        | {"data_product_type": "Machine learning model"},
         "dp_variant": {
-            "variant_name": names[variant],
+            "variant_name": guide["variant"],
             "data_domain": None,
             "unprotected_quantities": exposure,
         },
         "privacy_loss": {
-            "privacy_unit": protects["unit"],
+            "privacy_unit": unit,
             "privacy_unit_details": f"adjacency: {protects['adjacency']}",
-            "privacy_parameters": {
-                "epsilon": None if study else float(Fraction(epsilon)),
-                "delta": None if study else float(Fraction(delta)),
-            },
+            "privacy_parameters": numbers,
             "privacy_parameters_details": composition,
         },
         "deployment_model": {
-            "model_name": None if study else "Local" if local else "Central",
+            "model_name": model.capitalize() if spent else None,
             "release_type": "One release",
             "data_source_type": "Static",
             "access_type": "Non-interactive",
@@ -449,15 +404,17 @@ def _state_guidelines(certificate: Json) -> Json:
         "implementation": {"mechanisms": ", ".join(laws), "justification": None},
         "administrative": {"evidence_sources": FILE, "status": "Draft"},
     }
-    return {"sp800_226": guide, "registry": {"deployment": registry}}
+    return {"sp800_226": guide, "registry": {"deployment": deployment}}
 
 
-def sign_certificate(certificate: Json, sign: Any) -> str:
+def sign_certificate(
+    certificate: Json, sign: Callable[[str, bytes], tuple[str, str]]
+) -> str:
     """Return the text of a certificate's file; ``sign`` returns key and signature."""
     plain = json.dumps(certificate, allow_nan=False, separators=(",", ":"))
     key, signature = sign(PURPOSE, plain.encode("ascii"))
-    signed = {"certificate": certificate, "key": key, "signature": signature}
-    return json.dumps(signed, allow_nan=False, indent=1) + "\n"
+    whole_file = {"certificate": certificate, "key": key, "signature": signature}
+    return json.dumps(whole_file, indent=1) + "\n"
 
 
 def write_certificate(project: Project, record: RunRecord, folder: Path) -> list[str]:
@@ -470,9 +427,9 @@ def write_certificate(project: Project, record: RunRecord, folder: Path) -> list
         raise InternalError(f"the certificate does not hold: {error}") from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        package = files(__package__ or "")
         for name in CHECKERS:
-            write_text(folder / name, (package / name).read_text("utf-8"))
+            program = files(__package__ or "") / name
+            write_text(folder / name, program.read_text("utf-8"))
         write_text(folder / FILE, text)
     except OSError as error:
         raise UserError(f"--out {folder}: {error.strerror or error}.") from None

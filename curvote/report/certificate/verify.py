@@ -154,8 +154,8 @@ def law_odds(kind: Any, law: Any, where: str) -> Fraction:
     if kind == "channel":  # a row is an input, and adds up to ``of``
         of, rows = keyed(law, "of rows", where)
         table = [[count(n, where) for n in items(r, where)] for r in items(rows, where)]
-        whole = {*map(sum, table)} == {count(of, where, 1)}
-        need(whole and len({*map(len, table)}) == 1, f"{where}: a row does not add up")
+        full = {*map(sum, table)} == {count(of, where, 1)}
+        need(full and len({*map(len, table)}) == 1, f"{where}: a row does not add up")
         columns = [sorted(c) for c in zip(*table, strict=True) if any(c)]
         need(all(c[0] for c in columns), f"{where}: an outcome tells an input")
         return max(Fraction(c[-1], c[0]) for c in columns)
@@ -184,11 +184,11 @@ def check_direction(law: Any, least: Fraction, where: str) -> None:
     check_power(1 / accept, least - margin, where)
 
 
-PLACES, FAR = 4096, 60 << 4096  # binary places; where a normal tail is below 10^-780
+PLACES, FAR = 3072, 45 << 3072  # binary places; where a normal tail is below 10^-440
 
 
 def normal_series(z: int) -> int:
-    """Return (Phi(z) - 1/2) sqrt(2 pi), all in fixed point, for |z| <= 60."""
+    """Return (Phi(z) - 1/2) sqrt(2 pi), all in fixed point, for |z| <= 45."""
     square, term, total, k = z * z >> PLACES, abs(z), abs(z), 0
     while term:
         k += 1
@@ -203,7 +203,7 @@ def gaussian_delta(distance: Fraction, rate: Fraction, epsilon: Fraction) -> Fra
     apart = math.isqrt((square.numerator << 2 * PLACES) // square.denominator)
     middle = (epsilon.numerator << 2 * PLACES) // (epsilon.denominator * max(apart, 1))
     low, high = middle - apart // 2, middle + apart // 2
-    need(max(abs(low), high) * 5 <= FAR * 4, "gaussian is out of range")
+    need(max(abs(low), high) * 9 <= FAR * 8, "gaussian is out of range")
     power, half = exp_bounds(epsilon, PLACES)[0], normal_series(FAR)
     tails = [half - normal_series(z) for z in (low, high)]
     return Fraction(tails[0] - (power * tails[1] >> PLACES), 2 * half)
@@ -211,12 +211,12 @@ def gaussian_delta(distance: Fraction, rate: Fraction, epsilon: Fraction) -> Fra
 
 def check_gaussian(law: Any, least: Fraction, where: str) -> Fraction:
     """Check Gaussian noise at its delta, and return that."""
-    *noise, delta = ratios(where, *keyed(law, "distance rate delta", where))
-    fits = noise[0] > 0 and 0 < noise[1] < Fraction(1, 32)
+    far, rate, delta = ratios(where, *keyed(law, "distance rate delta", where))
+    fits = far > 0 and 0 < rate < Fraction(1, 32)
     need(fits and Fraction(1, 10**60) <= delta < 1, f"{where} is out of range")
-    need(gaussian_delta(*noise, least) <= delta, f"{where} loses more than is stated")
-    below = least - Fraction(1, 10**6)
-    tight = below <= 0 or gaussian_delta(*noise, below) > delta
+    holds, below = gaussian_delta(far, rate, least) <= delta, least - Fraction(1, 10**6)
+    need(holds, f"{where} loses more than is stated")
+    tight = below <= 0 or gaussian_delta(far, rate, below) > delta
     need(tight, f"{where} loses less than is stated")
     return delta
 
@@ -276,24 +276,24 @@ Checked = tuple[tuple[Fraction, Fraction], int, set[str]]
 def check_message(value: Any, model: str) -> Checked:
     """Return what a message costs each record, how many there are, and its laws."""
     names = "name task law sent records envelopes epsilon delta least"
-    name, task, law, sent, records, tree, *numbers = keyed(value, names, "a message")
+    name, task, law, came, about, tree, *numbers = keyed(value, names, "a message")
     where = word(name, "a message's name")[:60]
     named, text = keyed(task, "digest text", f"{where}: task")
     need(word(text, where).isascii(), f"{where}: the task is not ASCII")
     same = hashlib.sha256(text.encode()).hexdigest() == named
     need(same, f"{where}: the task's digest is another")
     document, (epsilon, delta, least) = read_json(text)[0], ratios(where, *numbers)
-    asked = document.get("epsilon") if isinstance(document, dict) else None
-    other = type(asked) in {int, float} and Fraction(asked) != epsilon
+    price: Any = document.get("epsilon") if isinstance(document, dict) else None
+    other = type(price) in {int, float} and Fraction(price) != epsilon
     need(not other, f"{where}: the task asks for another epsilon")
     need(least <= epsilon <= 1_000 and epsilon > 0, f"{where} loses more than epsilon")
     losses = [check_part(p, f"{where}: a law") for p in items(law, where)]
     sums = [sum(parts, Fraction(0)) for parts in zip(*losses, strict=True)]
     need(sums == [least, delta], f"{where}: least or delta is no sum of its laws")
-    came, about = count(sent, where), count(records, where)
-    kept = check_tree(tree, f"{where}: envelopes")
+    came, about = count(came, where), count(about, where)
+    leaves = check_tree(tree, f"{where}: envelopes")
     fits = came == about if model == "local" else came <= about
-    need(fits and kept in {None, came}, f"{where}: sent, records, envelopes differ")
+    need(fits and leaves in {None, came}, f"{where}: sent, records, envelopes differ")
     need(model != "nobody" or not about, f"{where}: a study counts nobody")
     return (epsilon, delta), about, {part["kind"] for part in law}
 
@@ -350,7 +350,7 @@ def check(data: bytes, signer: str | None = None) -> list[str]:
     fits = model == "nobody" if study else model in {"local", "central"}
     need(fits and study == (people is None), "a study protects nobody, a release does")
     need(study or kind == "release", "it is neither a study nor a release")
-    messages = [check_message(one, model) for one in items(listed, "messages")]
+    messages = [check_message(item, model) for item in items(listed, "messages")]
     need(bool(messages), "it is about no message")
     check_tree(ledger, "ledger")
     need(all(word(t, "not_private") for t in items(public, "not_private")), "")
@@ -359,10 +359,10 @@ def check(data: bytes, signer: str | None = None) -> list[str]:
     spent = [None, None] if study else check_people(people, messages)
     try:
         loss = registry["deployment"]["privacy_loss"]["privacy_parameters"]
-        stated = [(guide[name], loss[name]) for name in ("epsilon", "delta")]
+        claims = [(guide[name], loss[name]) for name in ("epsilon", "delta")]
     except (TypeError, KeyError):
         refuse("sp800_226 or registry lacks epsilon or delta")
-    for (text, number), exact in zip(stated, spent, strict=True):
+    for (text, number), exact in zip(claims, spent, strict=True):
         same = text is None and number is None
         if exact is not None:
             plain = type(number) in {int, float} and ratios("sp800_226", text) == [
@@ -375,9 +375,9 @@ def check(data: bytes, signer: str | None = None) -> list[str]:
     same = guide == guide | facts | {"mechanisms": laws}
     need(same, "sp800_226 says something else than the rest")
     spent_text = "epsilon {:g}, delta {:g}".format(*map(float, spent)) if people else ""
-    shown = f"at most {spent_text} of each {unit}" if people else "it protects nobody"
+    most = f"at most {spent_text} of each {unit}" if people else "it protects nobody"
     signed = f"signer {'as expected' if signer else 'unchecked'}: {fingerprint}"
-    return [f"intact, {signed}", f"{kind}: {shown}"]
+    return [f"intact, {signed}", f"{kind}: {most}"]
 
 
 def main() -> int:
