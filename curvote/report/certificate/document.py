@@ -31,6 +31,7 @@ from curvote.mechanisms.law import exact_text, state_laws
 from curvote.messages.message import Message, message_of
 from curvote.pipeline.config.project import Project, is_client_side
 from curvote.pipeline.config.settings import labelled_parts
+from curvote.pipeline.config.source import has_unpublished_records
 from curvote.pipeline.plan.expand import final_stages
 from curvote.pipeline.plan.step import json_digest
 from curvote.pipeline.release.publication import server_key
@@ -301,10 +302,17 @@ def _list_public(
 def make_certificate(project: Project, record: RunRecord) -> Json:
     """Return the certificate of a completed run, unsigned.
 
-    UserError: nothing is sent in it, a plug-in noises it, or its round or its entry in
-    the ledger is gone.
+    UserError: nothing is sent in it, a plug-in noises it, its round or its entry in the
+    ledger is gone, or it is a study of records that nobody published: such a study's
+    numbers have no noise, and neither has any digest of them.
     """
     study, broken = record.config.get("mode") != "production", list[str]()
+    parts = [part.settings for _, part in labelled_parts(record.config)]
+    if study and any(map(has_unpublished_records, parts)):
+        raise UserError(
+            f"{record.pipeline} is a study of records that nobody published: its"
+            " numbers are about them as they are, so that it has no certificate."
+        )
     with open_existing(project.ledger) or nullcontext() as ledger:
         if study:
             messages, broken = study_messages(project, record)
@@ -320,7 +328,7 @@ def make_certificate(project: Project, record: RunRecord) -> Json:
     if not study:
         senders = f"whoever holds one of {invited} invitations, once with each"
         if entry:
-            senders = f"clients of population {entry.population}, of one house, once"
+            senders = "clients whose records one house holds, once with each message"
     central = any(m.kind.per_table for m in messages)
     report = _state_report(project, record)
     certificate = {
