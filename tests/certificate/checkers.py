@@ -1,4 +1,4 @@
-"""Both programs that check certificates, what is stamped into the page, and a signer."""
+"""Both programs that check certificates, the stamp of the page, and a signer."""
 
 import base64
 import hashlib

@@ -64,18 +64,22 @@ def test_a_study_and_a_release_hold_for_both(project: Project, tmp_path: Path) -
     assert checkers.by_page(tmp_path, texts, signer, own=True) == lines
     release, study = map(numbers, texts)
     assert (release["kind"], study["kind"]) == ("release", "study")
-    assert study["people"] is None and study["protects"]["model"] == "nobody"
+    assert study["people"] is None
+    assert study["protects"]["model"] == "nobody"
     assert [m["sent"] for m in release["messages"]] == [12, 20]
     people = release["people"]
     assert people["groups"] == [
         {"people": 20, "sends": [0, 1]},
         {"people": 12, "sends": [1, 0]},
     ]
-    assert people["linked"] and people["cap"] and people["total"]
+    assert people["linked"]
+    assert people["cap"]
+    assert people["total"]
     with open_existing(project.ledger) as ledger:  # type: ignore[union-attr]
         moves = ledger.movements()
     root = MerkleTree(bytes.fromhex(move.head) for move in moves).root.hex()
-    assert release["ledger"]["root"] == root and release["ledger"]["count"] == 4
+    assert release["ledger"]["root"] == root
+    assert release["ledger"]["count"] == 4
 
 
 def test_the_program_stands_alone(project: Project, tmp_path: Path) -> None:
@@ -120,7 +124,9 @@ def secrets_of(project: Project, name: str) -> set[str]:
     found |= {line for line in key.splitlines() if "-" not in line}
     if project.ledger.exists():
         with closing(sqlite3.connect(project.ledger)) as db:
-            rows = db.execute("SELECT event, link FROM chain ORDER BY number").fetchall()
+            rows = db.execute(
+                "SELECT event, link FROM chain ORDER BY number"
+            ).fetchall()
         found |= {link for _, link in rows} | {json.loads(rows[0][0])["key"]}
     return found
 
@@ -147,7 +153,9 @@ def test_a_round_by_envelope_names_no_invitation(
     first = certified(project, "far", tmp_path / "out")
     assert numbers(first)["messages"][0]["envelopes"]["why"].startswith("the intake")
     digests = [m["task"]["digest"] for m in numbers(first)["messages"]]
-    roots = [(digest, "ab" * 32, n) for digest, n in zip(digests, (60, 81), strict=True)]
+    roots = [
+        (digest, "ab" * 32, n) for digest, n in zip(digests, (60, 81), strict=True)
+    ]
     monkeypatch.setattr(Intake, "roots", lambda *_: roots, raising=False)
     text = certified(project, "far", tmp_path / "out")
     trees = [m["envelopes"] for m in numbers(text)["messages"]]
@@ -157,7 +165,8 @@ def test_a_round_by_envelope_names_no_invitation(
     assert checkers.by_page(tmp_path, [first, text]) == lines
     assert {line[:6] for line in lines} == {"intact"}
     secrets = secrets_of(project, "far")
-    assert len(secrets) > 280 and not leaks(text, secrets)
+    assert len(secrets) > 280
+    assert not leaks(text, secrets)
     envelopes = [json.loads(line)["payload"] for line in sent]
     assert not leaks(text, set(envelopes))
     # The broken twin: a certificate that says who was invited, or what came.
@@ -189,7 +198,9 @@ def test_what_cannot_be_certified_is_refused(
     """A study of private records; what would not hold is never written."""
     settings = {"source": town.TABLE, "clients": {"train": 50, "vote": 60, "test": 30}}
     how = {"basis": "identity", "rescale": "min_max", "bounds": "public"}
-    private = plain.write(tmp_path / "own", tiny=plain.FEW | settings | {"project": how})
+    private = plain.write(
+        tmp_path / "own", tiny=plain.FEW | settings | {"project": how}
+    )
     town.export(private.root, str)
     with pytest.raises(UserError, match="nobody published"):
         document.make_certificate(private, plain.run(private))
@@ -201,11 +212,12 @@ def test_what_cannot_be_certified_is_refused(
 
 
 def test_the_page_names_the_code_that_it_runs() -> None:
-    """`python -m tests.certificate.checkers` stamps it; nothing else may run or load."""
+    """`python -m tests.certificate.checkers` stamps it; nothing else may run."""
     text = checkers.PAGE.read_text("utf-8")
     for name in ("script", "style"):
         assert f"{name}-src '{checkers.source_hash(name)}'" in text
-    assert "default-src 'none'" in text and "http" not in checkers.part("script")
+    assert "default-src 'none'" in text
+    assert "http" not in checkers.part("script")
 
 
 @pytest.mark.skipif(
@@ -221,10 +233,13 @@ def test_a_person_drops_a_file_and_reads_the_verdict(tmp_path: Path) -> None:
     with browser(str(shutil.which("chromium")), 900, 900) as page:
         page.ask("Page.enable")
         page.open(checkers.PAGE.as_uri(), seconds=0)
-        page.until("document.readyState === 'complete' && location.protocol === 'file:'")
+        page.until(
+            "document.readyState === 'complete' && location.protocol === 'file:'"
+        )
         for file, outcome in zip(files, ("holds", "refused"), strict=True):
             page.give("#file", file)
             page.until(verdict.format("className") + f" === '{outcome}'")
         shown = page.value(verdict.format("textContent"))
     assert shown.startswith("refused: the signature is wrong")
-    assert os.sep not in shown and verify.PREFIX.decode() not in shown
+    assert os.sep not in shown
+    assert verify.PREFIX.decode() not in shown
