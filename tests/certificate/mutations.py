@@ -17,101 +17,58 @@ from typing import Any, Final
 
 from tests.certificate import checkers
 
-TOKEN: Final = re.compile(
-    r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}\[\],:]'
-)
-
-
-def _some(rng: random.Random, text: str, what: str = ".") -> re.Match[str]:
-    return rng.choice([m for m in TOKEN.finditer(text) if re.match(what, m.group())])
-
-
-def _put(text: str, at: re.Match[str], new: str) -> str:
-    return text[: at.start()] + new + text[at.end() :]
-
-
-def digit(rng: random.Random, text: str) -> str:
-    """Change one digit anywhere."""
-    at = rng.choice([m.start() for m in re.finditer(r"\d", text)])
-    new = rng.choice([d for d in "0123456789" if d != text[at]])
-    return text[:at] + new + text[at + 1 :]
-
-
-def byte(rng: random.Random, text: str) -> str:
-    """Put any byte in another's place, but white space between tokens."""
-    at = rng.randrange(len(text))
-    changed = text[:at] + chr(rng.randrange(256)) + text[at + 1 :]
-    return changed if _plain(changed) != _plain(text) else digit(rng, text)
-
-
-def number(rng: random.Random, text: str) -> str:
-    """Move a number by one."""
-    at, step = _some(rng, text, r'-?\d|"\d'), rng.choice([-1, 1])
-    moved = re.sub(r"\d+", lambda m: str(int(m.group()) + step), at.group(), count=1)
-    return _put(text, at, moved)
-
-
-def removed(rng: random.Random, text: str) -> str:
-    """Leave a token out."""
-    return _put(text, _some(rng, text), "")
-
-
-def doubled(rng: random.Random, text: str) -> str:
-    """Write a token twice."""
-    at = _some(rng, text)
-    return _put(text, at, at.group() * 2)
-
-
-def repeated(rng: random.Random, text: str) -> str:
-    """Write a member twice."""
-    members = re.finditer(r'"(?:kind|epsilon|sent|root|unit)":\s*(?:"[^"]*"|\d+)', text)
-    at = rng.choice([*members])
-    return _put(text, at, f"{at.group()},{at.group()}")
-
-
-def swapped(rng: random.Random, text: str) -> str:
-    """Exchange two values that differ."""
-    first = second = _some(rng, text, r'["\d]')
-    while first.group() == second.group():
-        second = _some(rng, text, r'["\d]')
-    low, high = sorted([first, second], key=lambda m: m.start())
-    return _put(_put(text, high, low.group()), low, high.group())
-
-
-def cut(rng: random.Random, text: str) -> str:
-    """End somewhere before the end."""
-    return text[: rng.randrange(len(text.rstrip()))]
-
-
-def space(rng: random.Random, text: str) -> str:
-    """Put white space into a text, or into a number."""
-    at = _some(rng, text, r'"[^"]|\d\d')
-    place = at.start() + rng.randrange(1, len(at.group()))
-    return text[:place] + rng.choice(" \n\t") + text[place:]
-
-
-def escape(rng: random.Random, text: str) -> str:
-    """Write a character of a text in another way."""
-    at = _some(rng, text, r'"[a-z]')
-    return _put(text, at, f'"\\u{ord(at.group()[1]):04x}{at.group()[2:]}')
-
-
-def added(rng: random.Random, text: str) -> str:
-    """Put something behind the end, or in front."""
-    more = rng.choice(["{}", "0", "\xef\xbb\xbf", "\0", ","])
-    return rng.choice([text + more, more + text])
-
-
+TOKEN: Final = r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}\[\],:]'
+MEMBER: Final = r'"(?:kind|epsilon|sent|root|unit)":\s*(?:"[^"]*"|\d+)'
 Change = Callable[[random.Random, str], str]
-CHANGES: Final[tuple[Change, ...]] = (
-    *(digit, byte, number, removed, doubled, repeated),
-    *(swapped, cut, space, escape, added),
-)
+
+
+def _spot(pattern: str, new: Change) -> Change:
+    """Return a change of one match of a pattern, any of them."""
+
+    def change(rng: random.Random, text: str) -> str:
+        at = rng.choice([*re.finditer(pattern, text)])
+        return text[: at.start()] + new(rng, at.group()) + text[at.end() :]
+
+    return change
+
+
+def _swap(rng: random.Random, text: str) -> str:
+    values = [m for m in re.finditer(TOKEN, text) if m.group()[0] in '"1234567890']
+    first = second = rng.choice(values)
+    while first.group() == second.group():
+        second = rng.choice(values)
+    low, high = sorted([first, second], key=lambda m: m.start())
+    between = text[low.end() : high.start()]
+    middle = high.group() + between + low.group()
+    return text[: low.start()] + middle + text[high.end() :]
+
+
+def _byte(rng: random.Random, text: str) -> str:
+    changed = _spot(r"\S", lambda r, _: chr(r.randrange(256)))(rng, text)
+    return changed if _plain(changed) != _plain(text) else _byte(rng, text)
+
+
+CHANGES: Final[dict[str, Change]] = {
+    "a digit": _spot(r"\d", lambda r, t: r.choice("0123456789".replace(t, ""))),
+    "a byte": _byte,
+    "a number by one": _spot(
+        r"\b\d+\b", lambda r, t: str(abs(int(t) + r.choice([-1, 1])) or 2)
+    ),
+    "a token left out": _spot(TOKEN, lambda *_: ""),
+    "a token twice": _spot(TOKEN, lambda _, t: t * 2),
+    "a member twice": _spot(MEMBER, lambda _, t: f"{t},{t}"),
+    "two values exchanged": _swap,
+    "cut off": lambda r, t: t[: r.randrange(len(t.rstrip()))],
+    "white space within": _spot(r"(?<=\w)(?=\w)", lambda r, _: r.choice(" \n\t")),
+    "another spelling": _spot(r'(?<=")[a-z]', lambda _, t: f"\\u{ord(t):04x}"),
+    "something behind": lambda r, t: t + r.choice(["{}", "0", "\0", ","]),
+    "something in front": lambda r, t: r.choice(["\xef\xbb\xbf", "[", "1 "]) + t,
+}
 
 
 def _plain(text: str) -> list[str]:
     """Return the tokens of a text, and what is between them but white space."""
-    return [*TOKEN.findall(text), re.sub(r"\s", "", TOKEN.sub("", text))]
+    return [*re.findall(TOKEN, text), re.sub(r"\s", "", re.sub(TOKEN, "", text))]
 
 
 Told = tuple[str, Callable[[Any], Any]]
@@ -210,10 +167,10 @@ def mutations(
     for seed in range(100, 101 + count // 50):
         yield "stranger", checkers.Signer(seed).text(certificate)
     for k in range(count - len(told) - 1 - count // 50):
-        change = CHANGES[k % len(CHANGES)]
+        name, change = [*CHANGES.items()][k % len(CHANGES)]
         changed = change(rng, own)
-        assert _plain(changed) != _plain(own), change.__name__
-        yield change.__name__, changed
+        assert _plain(changed) != _plain(own), name
+        yield name, changed
 
 
 def survivors(folder: Path, text: str, count: int, rng: random.Random) -> list[str]:
