@@ -193,6 +193,7 @@ for command in (
     project_commands.check,
     runs.scores,
     runs.report,
+    runs.certify,
     runs.rehearse,
     runs.runs,
     runs.diff,

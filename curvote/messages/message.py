@@ -280,9 +280,16 @@ class Message(ABC):
         After that a client may draw: what its record holds makes no difference.
         """
 
-    @abstractmethod
+    def mechanisms(self, task: Any, n: int | None = None) -> Sequence[Any]:
+        """Return the mechanisms whose outputs together are a message about ``n``.
+
+        None is a number of records that is as good as any.
+        """
+        raise InternalError(f"a {self.name} names no mechanism")
+
     def max_privacy_loss(self, task: Any) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
+        return float(sum(m.worst_log_ratio() for m in self.mechanisms(task)))
 
     def code_modules(self, task: Any) -> tuple[str, ...]:
         """Return the modules that a task chooses by name to draw its message."""

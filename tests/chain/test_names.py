@@ -84,6 +84,11 @@ ALLOWED: dict[str, dict[str, str]] = {
         "counts": "what they tell of their classes and missing values",
     },
     "curvote/report/sentences.py": {"features": "the same"},
+    "curvote/report/certificate/document.py": {
+        "mean": "epsilon of a person in the mean",
+        "utility": "a field of NIST SP 800-226",
+        "clients": "the section that says who takes part",
+    },
     "flows/artifacts.py": {"answers": "how many people a figure rests on"},
     "flows/serving/metrics.py": {"answers": "the same"},
     "flows/tracking/runs.py": {"bayes": "the best value possible, beside a metric"},

@@ -93,6 +93,7 @@ NOT_RUN = {
     "deploy": "held by tests/flows/test_deploy.py",
     "rerun": "starts a server; held by tests/flows/test_rerun.py",
     "rehearse": "held by tests/flows/test_rehearsal.py",
+    "certify": "held by tests/certificate",
     "intake merge": "held by tests/server/test_intake_production.py",
     "intake invitations": "held by tests/server/test_intake_production.py",
     "monitor": "held by tests/monitor",

@@ -98,6 +98,25 @@ def report(
     typer.echo(str(draw(place, completed_run(place, pipeline, run_id))))
 
 
+def certify(
+    pipeline: terminal.Pipeline,
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the files.")],
+    run_id: RunId = None,
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Write a signed certificate of a run, and programs by which strangers check it.
+
+    Of the pipeline's latest completed run, or of another one.
+    """
+    place = terminal.open_store(project)
+    from curvote.pipeline.store.records import completed_run
+    from curvote.report.certificate.document import write_certificate
+
+    lines = write_certificate(place, completed_run(place, pipeline, run_id), out)
+    typer.echo("\n".join(lines))
+
+
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
 RunName = Annotated[
     str,

@@ -1,6 +1,6 @@
 """Messages of `counts`, `stump` and `tree`: a noised cell and class in one word."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final
@@ -71,9 +71,9 @@ class Answer(message.Message):
         validate.one_of((KRR.name,), mechanism=task.mechanism)
         check_answer_count(_task_partitions(task).cells, len(task.classes))
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one word."""
-        return answer_mechanism(task).worst_log_ratio()
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[KRR]:
+        """Return that of the one word."""
+        return (answer_mechanism(task),)
 
     def draw(self, task: Task, data: message.ClientData, entropy: Entropy) -> Columns:
         """Return questions (n,), which no record chose, and noised answers (n,)."""

@@ -1,6 +1,6 @@
 """Judgement of a released classifier: one noised bit of each client kept as a judge."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -94,9 +94,9 @@ class ReleaseJudgement(message.Message):
             if actual != shape:
                 raise UserError(f"{name} has shape {actual}; it must be {shape}.")
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one bit."""
-        return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[BinaryRR]:
+        """Return that of the one bit."""
+        return (BinaryRR(epsilon=task.epsilon),)
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised bit of each judge, (n,)."""

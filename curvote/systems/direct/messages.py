@@ -1,7 +1,7 @@
 """Messages of `direct` and its variants: one noised vector a client."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -56,9 +56,9 @@ class VectorMessage(Message):
     columns: ClassVar[tuple[str, ...]]
     summed = True
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the whole message."""
-        return float(self._reporter(task).mechanism.worst_log_ratio())
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[PrivUnit]:
+        """Return that of the whole message."""
+        return (self._reporter(task).mechanism,)
 
     def sum_form(self, task: Task) -> SumForm:
         """Return the vector to be summed, at the precision that its length allows."""

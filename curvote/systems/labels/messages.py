@@ -167,9 +167,9 @@ class CodeMessage(message.Message):
         """Return the parameters of the mechanism that differ by record."""
         return {}
 
-    def max_privacy_loss(self, task: Any) -> float:
-        """Return the loss of the one code."""
-        return self.noise(task).worst_log_ratio()
+    def mechanisms(self, task: Any, n: int | None = None) -> Sequence[LabelMechanism]:
+        """Return that of the one code."""
+        return (self.noise(task),)
 
     def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
         """Return the codes of labels (n,), places of classes."""

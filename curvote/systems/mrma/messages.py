@@ -16,6 +16,7 @@ from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.client.report import Reporter, candidate_scores, draw_votes
 from curvote.curves.encoding import Encoding, classifier_features, decision_sign
+from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.exact import uniform_below
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import BinaryRR
@@ -95,11 +96,10 @@ class Report(Message):
         check_fields(task, params=None, binary=self.binary)
         Reporter.for_task(task)
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the features and of the label together."""
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[Mechanism]:
+        """Return that of the features, and that of the label."""
         reporter = Reporter.for_task(task)
-        parts = reporter.features, reporter.label
-        return sum(part.worst_log_ratio() for part in parts)
+        return reporter.features, reporter.label
 
     def count_numbers(self, task: Task) -> int:
         """Return d, the numbers of z."""
@@ -184,9 +184,9 @@ class Vote(Message):
         """Refuse a task without candidates, or with parameters: the bit has none."""
         check_fields(task, candidates=True, binary=self.binary)
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one bit."""
-        return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[Mechanism]:
+        """Return that of the one bit."""
+        return (BinaryRR(epsilon=task.epsilon),)
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""

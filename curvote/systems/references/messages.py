@@ -97,9 +97,9 @@ class Label(message.Message):
         message.check_class_count(len(task.classes))
         validate.one_of((_task_response(task).name,), mechanism=task.mechanism)
 
-    def max_privacy_loss(self, task: Task) -> float:
-        """Return the loss of the one label."""
-        return _label_mechanism(task).worst_log_ratio()
+    def mechanisms(self, task: Task, n: int | None = None) -> Sequence[BinaryRR | KRR]:
+        """Return that of the one label."""
+        return (_label_mechanism(task),)
 
     def draw(self, task: Task, data: message.ClientData, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""

@@ -98,9 +98,9 @@ class ReleaseMessage(Message):
         """Return the module of the task's form."""
         return (FORMS[task.release],)
 
-    def max_privacy_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta, for any claim of the form."""
-        return self.noise(task, _nominal_size(task)).worst_log_ratio()
+    def mechanisms(self, task: Any, n: int | None = None) -> Sequence[GaussianNoise]:
+        """Return the noise at the stated delta, for any claim of the form."""
+        return (self.noise(task, n or _nominal_size(task)),)
 
     def form(self, task: Any) -> Form:
         """Return the form of the task's release."""
