@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from curvote.base.errors import UserError
+from curvote.wire.receipt import SALT_HEADER
 
 # Waits (seconds) between tries, each as long again, unless the server names its own.
 FIRST_WAIT: Final = 1.0
@@ -34,28 +35,38 @@ class NotSent(Exception):  # noqa: N818 - what happened to an envelope
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """A server's answer: its status, its text and when to retry."""
+    """A server's answer: its status, its text, when to retry, the receipt it gives."""
 
     status: int
     words: str
     wait: float | None
+    receipt: Any = None
+
+    @property
+    def outcome(self) -> str:
+        """What became of an envelope: "accepted" or "accepted before"."""
+        return "accepted" if self.status == 201 else "accepted before"
 
 
 def send_envelope(
-    url: str, envelope: bytes, *, sleep: Callable[[float], object] = time.sleep
-) -> str:
-    """Post an envelope to the service at ``url``; return the outcome.
+    url: str,
+    envelope: bytes,
+    *,
+    salt: bytes | None = None,
+    sleep: Callable[[float], object] = time.sleep,
+) -> ServerAnswer:
+    """Post an envelope to the service at ``url``; return its answer once accepted.
 
-    That is "accepted" or "accepted before". UserError: no address of a service, or a
+    ``salt`` is that of the envelope's receipt. UserError: no address of a service, or a
     server that refuses the envelope. `NotSent`: no answer after several tries.
     """
     place = service_address(url)
     answer: ServerAnswer | None = None
     wait = FIRST_WAIT
     for tries in range(1, MAX_TRIES + 1):
-        answer = try_sending(place, envelope)
+        answer = try_sending(place, envelope, salt)
         if answer is not None and answer.status in (200, 201):
-            return "accepted" if answer.status == 201 else "accepted before"
+            return answer
         if answer is not None and answer.status not in _RETRY_STATUSES:
             raise UserError(
                 f"the server at {url} refused the envelope: {answer.words}. It stays in"
@@ -94,8 +105,38 @@ def service_address(url: str) -> SplitResult:
     return place
 
 
-def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
+def try_sending(
+    place: SplitResult, envelope: bytes, salt: bytes | None = None
+) -> ServerAnswer | None:
     """Post an envelope once; return the server's answer, None: there was none."""
+    headers = {"Content-Type": "application/json"}
+    if salt is not None:
+        headers[SALT_HEADER] = salt.hex()
+    answered = _ask(place, "/v1/envelopes", envelope, headers)
+    return answered and _read_answer(*answered)
+
+
+def get_document(url: str, path: str, max_bytes: int) -> bytes:
+    """Return what the service at ``url`` has under a path; UserError: nothing."""
+    answered = _ask(service_address(url), path, None, {}, max_bytes)
+    if answered is None:
+        raise UserError(f"the server at {url} does not answer.")
+    if answered[0] != 200:
+        raise UserError(f"the server at {url}: {_read_answer(*answered).words}.")
+    return answered[1]
+
+
+def _ask(
+    place: SplitResult,
+    path: str,
+    body: bytes | None,
+    headers: dict[str, str],
+    max_bytes: int = _MAX_ANSWER,
+) -> tuple[int, bytes, str] | None:
+    """Return status, body and Retry-After of an answer; None: there was none.
+
+    What has a body is posted.
+    """
     host, port = str(place.hostname), place.port
     if place.scheme == "http":
         connection = HTTPConnection(host, port, timeout=TIMEOUT)
@@ -103,12 +144,12 @@ def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
         secure = ssl.create_default_context()
         connection = HTTPSConnection(host, port, timeout=TIMEOUT, context=secure)
     try:
-        path = f"{place.path.rstrip('/')}/v1/envelopes"
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        connection.request("POST", path, envelope, headers)
+        named = {"Accept": "application/json"} | headers
+        method = "GET" if body is None else "POST"
+        connection.request(method, f"{place.path.rstrip('/')}{path}", body, named)
         answer = connection.getresponse()
-        body = answer.read(_MAX_ANSWER)
         after = answer.getheader("Retry-After", "")
+        return answer.status, answer.read(max_bytes), after
     except ssl.SSLCertVerificationError as error:
         raise UserError(
             f"{place.hostname} does not prove who it is: {error.verify_message}."
@@ -118,14 +159,19 @@ def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
         return None
     finally:
         connection.close()
+
+
+def _read_answer(status: int, body: bytes, after: str) -> ServerAnswer:
     wait = float(after) if after.isdecimal() and len(after) < 6 else None
+    receipt = None
     try:  # a problem document, else the status says it
         problem: Any = json.loads(body)
         title, detail = problem["title"], problem.get("detail", "")
+        receipt = problem.get("receipt")
         text = f"{title} ({detail})" if detail else str(title)
         words = "".join(
             c if c.isascii() and c.isprintable() else "?" for c in text[:200]
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        words = f"status {answer.status}"
-    return ServerAnswer(answer.status, words, wait)
+        words = f"status {status}"
+    return ServerAnswer(status, words, wait, receipt)
