@@ -15,7 +15,6 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from curvote.base.errors import UserError
-from curvote.wire.receipt import SALT_HEADER
 
 # Waits (seconds) between tries, each as long again, unless the server names its own.
 FIRST_WAIT: Final = 1.0
@@ -109,6 +108,8 @@ def try_sending(
     place: SplitResult, envelope: bytes, salt: bytes | None = None
 ) -> ServerAnswer | None:
     """Post an envelope once; return the server's answer, None: there was none."""
+    from curvote.wire.receipt import SALT_HEADER
+
     headers = {"Content-Type": "application/json"}
     if salt is not None:
         headers[SALT_HEADER] = salt.hex()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
@@ -59,6 +60,11 @@ class VectorMessage(Message):
     def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the whole message."""
         return float(self._reporter(task).mechanism.worst_log_ratio())
+
+    def shuffled_law(self, task: Task) -> Blanket:
+        """Return the blanket of the vector's law."""
+        law: Blanket = self._reporter(task).mechanism.blanket()
+        return law
 
     def sum_form(self, task: Task) -> SumForm:
         """Return the vector to be summed, at the precision that its length allows."""
