@@ -119,7 +119,7 @@ def verify_receipt(
     if task is not None:
         if task.digest() != receipt.task:
             raise UserError(f"the receipt is for another task, {receipt.task[:12]}.")
-        if receipt.epsilon > (agreed := task.cost().epsilon):
+        if receipt.epsilon > (agreed := float(task.epsilon)):
             words = f"it says epsilon {receipt.epsilon:g}, the task {agreed:g}."
             raise UserError(f"more than was agreed was counted: {words}")
     document = parse_json(proof, MAX_PROOF)

@@ -247,7 +247,7 @@ class Intake:
                 receipts.append(None)
                 continue
             task, digest, key = rows[leaf]
-            epsilon = admission.read_task(task).cost().epsilon
+            epsilon = float(admission.read_task(task).epsilon)
             sha256 = hashlib.sha256(data).hexdigest()
             receipt = Receipt(digest, epsilon, salt.hex(), sha256)
             receipts.append(ReceiptKey.from_text(key).sign(receipt))
