@@ -9,18 +9,19 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from curvote.base.durable import sync_folder
 from curvote.base.errors import UserError
+from curvote.chain import lookup
 from curvote.wire import receipt as wire
+from curvote.wire import signing
 from curvote.wire.merkle import check_proof
 from curvote.wire.receipt import Receipt, read_receipt
 from curvote.wire.strict_json import canonical_json, parse_json
-from curvote.wire.task import AnyTask
 
 # Neither ends as what an inbox takes for an envelope.
 RECEIPT_SUFFIX: Final = ".receipt"
@@ -68,9 +69,9 @@ def keep_receipt(
     data = canonical_json(written) + b"\n"
     receipt = read_receipt(data)
     expected = wire.envelope_salt(salt_beside(envelope), envelope.read_bytes()).hex()
-    check_envelope(receipt, envelope)
-    if (receipt.salt, receipt.task) != (expected, task):
-        raise UserError("the receipt is for another task, or made with another salt.")
+    digest = hashlib.sha256(envelope.read_bytes()).hexdigest()
+    if (receipt.envelope, receipt.salt, receipt.task) != (digest, expected, task):
+        raise UserError("the receipt is for another envelope, task or salt.")
     if receipt.epsilon > epsilon or receipt.signer not in {None, server}:
         raise UserError(
             f"it says epsilon {receipt.epsilon:g}, signer {receipt.signer}."
@@ -82,76 +83,74 @@ def keep_receipt(
     return path
 
 
-def check_envelope(receipt: Receipt, envelope: Path) -> None:
-    """Refuse an envelope that is not the receipt's (UserError)."""
-    if hashlib.sha256(envelope.read_bytes()).hexdigest() != receipt.envelope:
-        raise UserError(f"{envelope} is not the envelope of the receipt.")
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What a receipt and a proof prove: the envelope is one of ``count`` under a root.
-
-    ``once``: all leaves were seen, so it is there once. ``root_known``: the root came
-    another way than the proof did.
-    """
-
-    receipt: Receipt
-    root: str
-    count: int
-    once: bool
-    root_known: bool
-
-
 def verify_receipt(
     receipt: Receipt,
     proof: bytes,
     *,
     root: str | None = None,
     certificate: bytes | None = None,
-    task: AnyTask | None = None,
-) -> Verification:
+    task: bytes | None = None,
+) -> dict[str, Any]:
     """Hold a receipt against a proof, a path or all leaves; return what it proves.
 
-    ``root`` or ``certificate`` say which root is the right one, ``task`` what was
-    agreed to. UserError: it proves nothing, with the reason.
+    ``root`` or ``certificate`` say which root is the right one, ``task``, signed, what
+    was agreed to. UserError: it proves nothing, with the reason.
     """
     if task is not None:
-        if task.digest() != receipt.task:
-            raise UserError(f"the receipt is for another task, {receipt.task[:12]}.")
-        if receipt.epsilon > (agreed := float(task.epsilon)):
-            words = f"it says epsilon {receipt.epsilon:g}, the task {agreed:g}."
-            raise UserError(f"more than was agreed was counted: {words}")
+        _refuse_other_task(receipt, task)
     document = parse_json(proof, MAX_PROOF)
     reached, count, once = check_proof(document, receipt.task, receipt.leaf)
-    named = [(root, count)] if root else []
+    right = [(root, count)] if root else []
     if certificate is not None:
-        rounds = _rounds_in(_parse_certificate(certificate))
-        named += [(r["root"], r["count"]) for r in rounds if r["task"] == receipt.task]
-        if not named:
-            raise UserError("the certificate names no round of the receipt's task.")
-    if named and (reached, count) not in named:
+        right += _roots_in(certificate, receipt.task)
+    if right and (reached, count) not in right:
         raise UserError(
             f"the proof leads to root {reached} of {count}, but the right one is"
-            f" {named[0][0]} of {named[0][1]}: the server showed another tree."
+            f" {right[0][0]} of {right[0][1]}: the server showed another tree."
         )
-    return Verification(receipt, reached, count, once, bool(named))
+    facts = {"root": reached, "root_known": bool(right), "count": count, "once": once}
+    return {**receipt.to_json(), "signer": receipt.signer, **facts}
 
 
-def _parse_certificate(data: bytes) -> Any:
-    """Return the JSON value in a certificate, whose own form others check."""
+def _refuse_other_task(receipt: Receipt, signed: bytes) -> None:
+    """Refuse a receipt for another task, or for more epsilon than the task asks."""
+    task: Any = lookup.read_task(signing.open_signed(signed).document["task"])
+    parts = [task.for_server(name) for name in getattr(task, "servers", ())]
+    right = [part for part in (task, *parts) if part.digest() == receipt.task]
+    if not right or receipt.epsilon > float(right[0].epsilon):
+        words = f"task {receipt.task[:12]}, epsilon {receipt.epsilon:g}"
+        raise UserError(f"the receipt is for {words}, which is not what was asked.")
+
+
+def _roots_in(certificate: bytes, task: str) -> list[tuple[str, int]]:
+    """Return roots and counts of a task's rounds, wherever a certificate has them."""
+
+    def rounds(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and {"task", "root", "count"} <= {*value}:
+            yield value
+        elif isinstance(value, dict | list):
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from rounds(part)
+
     try:
-        return json.loads(data)
+        every = [*rounds(json.loads(certificate))]
     except (ValueError, RecursionError):
         raise UserError("the certificate is no JSON text.") from None
+    roots = [(item["root"], item["count"]) for item in every if item["task"] == task]
+    if not roots:
+        raise UserError("the certificate names no round of the receipt's task.")
+    return roots
 
 
-def _rounds_in(value: Any) -> list[dict[str, Any]]:
-    """Return the rounds that a certificate names, wherever they stand in it."""
-    if isinstance(value, list):
-        return [item for part in value for item in _rounds_in(part)]
-    if not isinstance(value, dict):
-        return []
-    if {"task", "root", "count"} <= {*value}:
-        return [value]
-    return _rounds_in([*value.values()])
+def describe_verification(proved: dict[str, Any]) -> list[str]:
+    """Return what is proved in words, a line each."""
+    once = "once" if proved["once"] else "(that it is once, only all leaves show)"
+    source = "as you got it" if proved["root_known"] else "the server's own word"
+    signer = proved["signer"]
+    return [
+        f"counted   {once}, among {proved['count']:,}",
+        f"epsilon   {proved['epsilon']:g}, of task {proved['task'][:12]}",
+        f"envelope  {proved['envelope']}",
+        f"receipt   {f'signed for server {signer}' if signer else 'not signed'}",
+        f"root      {proved['root']} ({source})",
+    ]

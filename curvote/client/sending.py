@@ -110,34 +110,6 @@ def try_sending(
     """Post an envelope once; return the server's answer, None: there was none."""
     from curvote.wire.receipt import SALT_HEADER
 
-    headers = {"Content-Type": "application/json"}
-    if salt is not None:
-        headers[SALT_HEADER] = salt.hex()
-    answered = _ask(place, "/v1/envelopes", envelope, headers)
-    return answered and _read_answer(*answered)
-
-
-def get_document(url: str, path: str, max_bytes: int) -> bytes:
-    """Return what the service at ``url`` has under a path; UserError: nothing."""
-    answered = _ask(service_address(url), path, None, {}, max_bytes)
-    if answered is None:
-        raise UserError(f"the server at {url} does not answer.")
-    if answered[0] != 200:
-        raise UserError(f"the server at {url}: {_read_answer(*answered).words}.")
-    return answered[1]
-
-
-def _ask(
-    place: SplitResult,
-    path: str,
-    body: bytes | None,
-    headers: dict[str, str],
-    max_bytes: int = _MAX_ANSWER,
-) -> tuple[int, bytes, str] | None:
-    """Return status, body and Retry-After of an answer; None: there was none.
-
-    What has a body is posted.
-    """
     host, port = str(place.hostname), place.port
     if place.scheme == "http":
         connection = HTTPConnection(host, port, timeout=TIMEOUT)
@@ -145,12 +117,13 @@ def _ask(
         secure = ssl.create_default_context()
         connection = HTTPSConnection(host, port, timeout=TIMEOUT, context=secure)
     try:
-        named = {"Accept": "application/json"} | headers
-        method = "GET" if body is None else "POST"
-        connection.request(method, f"{place.path.rstrip('/')}{path}", body, named)
+        path = f"{place.path.rstrip('/')}/v1/envelopes"
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers |= {SALT_HEADER: salt.hex()} if salt else {}
+        connection.request("POST", path, envelope, headers)
         answer = connection.getresponse()
+        body = answer.read(_MAX_ANSWER)
         after = answer.getheader("Retry-After", "")
-        return answer.status, answer.read(max_bytes), after
     except ssl.SSLCertVerificationError as error:
         raise UserError(
             f"{place.hostname} does not prove who it is: {error.verify_message}."
@@ -160,19 +133,16 @@ def _ask(
         return None
     finally:
         connection.close()
-
-
-def _read_answer(status: int, body: bytes, after: str) -> ServerAnswer:
     wait = float(after) if after.isdecimal() and len(after) < 6 else None
     receipt = None
     try:  # a problem document, else the status says it
         problem: Any = json.loads(body)
-        title, detail = problem["title"], problem.get("detail", "")
         receipt = problem.get("receipt")
+        title, detail = problem["title"], problem.get("detail", "")
         text = f"{title} ({detail})" if detail else str(title)
         words = "".join(
             c if c.isascii() and c.isprintable() else "?" for c in text[:200]
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        words = f"status {status}"
-    return ServerAnswer(status, words, wait, receipt)
+        words = f"status {answer.status}"
+    return ServerAnswer(answer.status, words, wait, receipt)

@@ -25,6 +25,7 @@ from pydantic import Field
 
 from curvote.base.errors import UserError
 from curvote.wire import signing
+from curvote.wire.signing import ServerKey
 from curvote.wire.strict_json import StrictForm, canonical_json, parse_json, read_form
 
 # Names the salt of an upload, 64 hex digits.
@@ -90,12 +91,9 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return the unsigned receipt as plain JSON values."""
-        values = {
-            name: getattr(self, name)
-            for name in _ReceiptForm.model_fields
-            if name not in {"format", "epsilon"}
-        }
-        return values | {"format": FORMAT, "epsilon": float(self.epsilon)}
+        values = {"format": FORMAT, "leaf": self.leaf} | vars(self)
+        del values["signer"]
+        return values
 
 
 @dataclass(frozen=True)
@@ -111,26 +109,14 @@ class ReceiptKey:
 
     @classmethod
     def of_round(
-        cls,
-        server: signing.ServerKey,
-        task: str,
-        key: Ed25519PrivateKey | None = None,
+        cls, server: ServerKey, task: str, key: Ed25519PrivateKey | None = None
     ) -> ReceiptKey:
         """Return a new key, or ``key``, for a task's round; the server's vouches."""
-        key = key or Ed25519PrivateKey.generate()
+        key, text = key or Ed25519PrivateKey.generate(), signing.to_base64url
         public = key.public_key().public_bytes_raw()
-        x, signature = server.vouch(_vouched(public, task))
-        by = {
-            "signature": signing.to_base64url(signature),
-            "x": signing.to_base64url(x),
-        }
-        header = {
-            "alg": "EdDSA",
-            "by": by,
-            "typ": _TYPE,
-            "x": signing.to_base64url(public),
-        }
-        return cls(key.private_bytes_raw().hex(), header)
+        x, signature = map(text, server.vouch(_vouched(public, task)))
+        header = {"alg": "EdDSA", "by": {"signature": signature, "x": x}, "typ": _TYPE}
+        return cls(key.private_bytes_raw().hex(), header | {"x": text(public)})
 
     def to_text(self) -> str:
         """Return the key as it is kept with its round."""

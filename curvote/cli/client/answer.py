@@ -185,7 +185,7 @@ class ServerQuestion:
         way = holdings.way(command)
         invited: envelope.Invitation | None = None
         with errors_in_file(path):
-            signed = signing.open_signed(read_bytes(path, signing.LARGEST))
+            signed = signing.open_signed(_read_bytes(path, signing.LARGEST))
         if holdings.invitation is not None:
             invited = read_invitation(holdings.invitation)
         named = None if invited is None else invited.server
@@ -490,7 +490,7 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
 def read_invitation(path: Path) -> envelope.Invitation:
     """Return the invitation in a file."""
     with errors_in_file(path):
-        text = read_bytes(path, envelope.LARGEST_ENVELOPE)
+        text = _read_bytes(path, envelope.LARGEST_ENVELOPE)
         if b"\n{" in text.strip():
             raise UserError(
                 "it holds several invitations: give a file with your own line alone."
@@ -527,8 +527,7 @@ def errors_in_file(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: {error}") from None
 
 
-def read_bytes(path: Path, largest: int) -> bytes:
-    """Return a file's bytes, one more than the largest at most."""
+def _read_bytes(path: Path, largest: int) -> bytes:
     try:
         with path.open("rb") as stream:
             return stream.read(largest + 1)

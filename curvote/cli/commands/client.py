@@ -516,24 +516,13 @@ def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
 def verify(
     receipt: Annotated[Path, typer.Argument(help="The receipt (.receipt).")],
     leaves: Annotated[
-        Path | None,
-        typer.Option("--leaves", help="All leaves of the round, or one path (JSON)."),
-    ] = None,
-    ask: Annotated[
-        str | None,
-        typer.Option("--ask", metavar="URL", help="The intake to ask for a path."),
-    ] = None,
+        Path, typer.Option("--leaves", help="All leaves of its round, or its path.")
+    ],
     root: Annotated[
-        str | None,
-        typer.Option("--root", help="The root that you got another way (64 digits)."),
+        str | None, typer.Option("--root", help="The root that you got another way.")
     ] = None,
     certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", help="The release's certificate.json."),
-    ] = None,
-    envelope: Annotated[
-        Path | None,
-        typer.Option("--envelope", help="The envelope (default: beside the receipt)."),
+        Path | None, typer.Option("--certificate", help="The release's certificate.")
     ] = None,
     task: Annotated[
         Path | None, typer.Option("--task", help="The signed task that it answered.")
@@ -541,14 +530,23 @@ def verify(
     as_json: terminal.Json = False,
 ) -> None:
     """Check by a receipt that your envelope was counted, once, and at which epsilon."""
-    from curvote.cli.client.verify import Evidence, describe_summary
+    from curvote.client import receipts
+    from curvote.wire.receipt import read_receipt
 
-    evidence = Evidence(receipt, leaves, ask, root, certificate, envelope, task)
-    summary = evidence.summary()
+    try:
+        proved = receipts.verify_receipt(
+            read_receipt(receipt.read_bytes()),
+            leaves.read_bytes(),
+            root=root,
+            certificate=certificate.read_bytes() if certificate else None,
+            task=task.read_bytes() if task else None,
+        )
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}.") from None
     if as_json:
-        terminal.print_json(summary)
+        terminal.print_json(proved)
         return
-    for line in describe_summary(summary):
+    for line in receipts.describe_verification(proved):
         typer.echo(line)
 
 
