@@ -238,19 +238,22 @@ class Intake:
         """
         leaves = [envelope_leaf(*pair) for pair in zip(salts, envelopes, strict=True)]
         marks = ", ".join("?" * len(leaves))
-        query = f"""SELECT l.leaf, r.task, r.digest, r.receipts FROM leaves l
-            JOIN rounds r ON r.number = l.round WHERE l.leaf IN ({marks})"""  # noqa: S608
-        rows = {bytes(leaf): row for leaf, *row in self._base.rows(query, *leaves)}
+        query = f"SELECT leaf, round FROM leaves WHERE leaf IN ({marks})"  # noqa: S608
+        numbers = {bytes(leaf): n for leaf, n in self._base.rows(query, *leaves)}
+        query = "SELECT task, digest, receipts FROM rounds WHERE number = ?"
+        rounds = {n: self._base.rows(query, n)[0] for n in {*numbers.values()}}
+        keys = {n: ReceiptKey.from_text(key) for n, (*_, key) in rounds.items()}
         receipts: list[dict[str, Any] | None] = []
         for leaf, salt, data in zip(leaves, salts, envelopes, strict=True):
-            if leaf not in rows:
+            number = numbers.get(leaf)
+            if number is None:
                 receipts.append(None)
                 continue
-            task, digest, key = rows[leaf]
+            task, digest, _ = rounds[number]
             epsilon = float(admission.read_task(task).epsilon)
             sha256 = hashlib.sha256(data).hexdigest()
             receipt = Receipt(digest, epsilon, salt.hex(), sha256)
-            receipts.append(ReceiptKey.from_text(key).sign(receipt))
+            receipts.append(keys[number].sign(receipt))
         return receipts
 
     def leaves(self, round_id: str) -> list[bytes]:

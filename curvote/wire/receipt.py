@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
 from cryptography.exceptions import InvalidSignature
@@ -120,7 +121,8 @@ class ReceiptKey:
 
     def to_text(self) -> str:
         """Return the key as it is kept with its round."""
-        return canonical_json(vars(self)).decode()
+        text = canonical_json({"header": self.header, "private": self.private})
+        return text.decode()
 
     @classmethod
     def from_text(cls, text: str) -> ReceiptKey:
@@ -132,10 +134,20 @@ class ReceiptKey:
         document = receipt.to_json()
         if self.private is None:
             return document
-        key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(self.private))
-        line = signing.sign_payload(self.header, canonical_json(document), key.sign)
-        signed: dict[str, Any] = json.loads(line)
-        return signed
+        payload, protected = map(
+            signing.to_base64url, (canonical_json(document), self._protected)
+        )
+        signature = self._key.sign(f"{protected}.{payload}".encode())
+        parts = {"payload": payload, "protected": protected}
+        return parts | {"signature": signing.to_base64url(signature)}
+
+    @cached_property
+    def _protected(self) -> bytes:
+        return canonical_json(self.header)
+
+    @cached_property
+    def _key(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(self.private or ""))
 
 
 def _vouched(public: bytes, task: str) -> bytes:
