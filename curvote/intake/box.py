@@ -225,8 +225,8 @@ class Intake:
         """Keep leaves of rounds that give receipts, sorted: no order of arrival."""
         query = "SELECT number FROM rounds WHERE receipts IS NOT NULL"
         giving = {number for (number,) in self._base.rows(query)}
-        rows = sorted(row for row in leaves if row[0] in giving)
-        keep = "INSERT INTO leaves (round, leaf) VALUES (?, ?)"
+        rows = sorted((leaf, number) for number, leaf in leaves if number in giving)
+        keep = "INSERT INTO leaves (leaf, round) VALUES (?, ?)"
         self._base.change_many(keep, rows)
 
     def receipts(

@@ -88,10 +88,9 @@ _ADD_SUMS: Final = (
 _ADD_RECEIPTS: Final = (
     "ALTER TABLE rounds ADD COLUMN receipts TEXT",
     """CREATE TABLE leaves (
+  leaf BLOB PRIMARY KEY,
   round INTEGER NOT NULL REFERENCES rounds,
-  leaf BLOB NOT NULL,
-  batch INTEGER CHECK (batch > 0),
-  PRIMARY KEY (round, leaf)
+  batch INTEGER CHECK (batch > 0)
 ) STRICT, WITHOUT ROWID""",
 )
 # What each format added to the one before it, the second first.
@@ -272,10 +271,9 @@ UPDATE curvote_intake SET format = 2;
     """
 ALTER TABLE rounds ADD COLUMN receipts TEXT;
 CREATE TABLE leaves (
+  leaf BYTEA PRIMARY KEY,
   round BIGINT NOT NULL REFERENCES rounds,
-  leaf BYTEA NOT NULL,
-  batch INTEGER CHECK (batch > 0),
-  PRIMARY KEY (round, leaf)
+  batch INTEGER CHECK (batch > 0)
 );
 UPDATE curvote_intake SET format = 3;
 """,
@@ -330,7 +328,7 @@ _TIDY: Final = (
     "CREATE TEMPORARY TABLE kept_s ON COMMIT DROP AS SELECT * FROM sums",
     "TRUNCATE invitations, leaves, marks, messages, sums",
     "INSERT INTO invitations SELECT * FROM kept_i ORDER BY id",
-    "INSERT INTO leaves SELECT * FROM kept_l ORDER BY round, leaf",
+    "INSERT INTO leaves SELECT * FROM kept_l ORDER BY leaf",
     "INSERT INTO marks SELECT * FROM kept_k ORDER BY round, block",
     'INSERT INTO messages SELECT * FROM kept_m ORDER BY "row"',
     "INSERT INTO sums SELECT * FROM kept_s ORDER BY part",

@@ -353,3 +353,15 @@ def test_what_a_close_leaves_out_is_in_no_tree(tmp_path: Path) -> None:
         assert late not in intake.leaves("one-1")
         assert intake.round_of_leaf(late) is None
         assert intake.roots(NAME)[0][2] == 4
+
+
+def test_a_receipt_is_found_by_its_leaf_however_many_there_are(tmp_path: Path) -> None:
+    """No question of the service reads all leaves: a million would stop it."""
+    path = tmp_path / "intake.sqlite"
+    invite(path, 1, receipts=given_key())
+    db = sqlite3.connect(path)
+    for where in ("leaf IN (?, ?)", "leaf = ?"):
+        words = f"EXPLAIN QUERY PLAN SELECT round FROM leaves WHERE {where}"
+        ((*_, plan),) = db.execute(words, [b""] * where.count("?")).fetchall()
+        assert plan.startswith("SEARCH")
+    db.close()
