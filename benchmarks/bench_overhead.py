@@ -5,7 +5,8 @@ Run with ``python -m benchmarks.bench_overhead [--replicates 200 500] [--runs 10
 process trees, servers and workers too, each the median of its repeats:
 
 - `simulated` by the command line, over its stages' plain functions on tables in memory
-  (nothing is stored yet, but Prefect's and MLflow's databases are there);
+  (nothing is stored yet, but Prefect's and MLflow's databases are there): with one
+  worker, which is bounded, and with one for each processor;
 - a `demo` that reuses everything, over the import of prefect and mlflow.sklearn: alone,
   and while `curvote serve` holds a server;
 - `--help`, `list`, `status` and `plan demo`, over the same;
@@ -97,18 +98,26 @@ def project_in(folder: Path, *names: str) -> Path:
     return folder
 
 
-def whole_run(replicates: int) -> float:
-    """Return the ratio of a whole run of `simulated` to its plain functions."""
-    with TemporaryDirectory() as name:
-        folder = project_in(Path(name), "simulated")
-        number = str(replicates)
-        plain = [sys.executable, "-m", "benchmarks.plain_stages", name, "simulated"]
-        functions = float(cpu([*plain, number], folder)[1])
-        run = [*CURVOTE, "run", "simulated", "--replicates"]
-        cpu([*run, "2"], folder)  # makes the databases, once in a project's life
-        whole, _ = cpu([*run, number], folder)
-    print(f"simulated, {number}: {whole:.1f} s, functions {functions:.1f} s")
-    return whole / functions
+def whole_run(replicates: int) -> dict[str, float]:
+    """Return the ratios of whole runs of `simulated` to its plain functions.
+
+    With one worker, as the functions have, and with one for each processor, which share
+    what a core has and so take more of its seconds in fewer of the clock's.
+    """
+    number, ratios, functions = str(replicates), {}, 0.0
+    for workers in (["--workers", "1"], []):
+        with TemporaryDirectory() as name:
+            folder = project_in(Path(name), "simulated")
+            if not functions:
+                plain = [sys.executable, "-m", "benchmarks.plain_stages", name]
+                functions = float(cpu([*plain, "simulated", number], folder)[1])
+            run = [*CURVOTE, "run", "simulated", *workers, "--replicates"]
+            cpu([*run, "2"], folder)  # makes the databases, once in a project's life
+            whole, _ = cpu([*run, number], folder)
+        words = "one worker" if workers else "workers"
+        print(f"simulated, {number}, {words}: {whole:.1f} s, of {functions:.1f} s")
+        ratios[f"whole run / functions, {number}, {words}"] = whole / functions
+    return ratios
 
 
 @dataclass
@@ -217,10 +226,10 @@ def main() -> int:
     bounds = SECONDS | {"reused demo": REUSED, "reused demo, served": SERVED}
     bounds["status, many runs / few"] = STATUS
     for replicates in asked.replicates:
-        name = f"whole run / functions, {replicates}"
-        ratios[name] = [whole_run(replicates) for _ in range(asked.repeats)]
+        runs = [whole_run(replicates) for _ in range(asked.repeats)]
+        ratios |= {name: [run[name] for run in runs] for name in runs[0]}
         if replicates in WHOLE:
-            bounds[name] = WHOLE[replicates]
+            bounds[next(iter(runs[0]))] = WHOLE[replicates]
     sizes = commands.seconds | causes | run_causes()
     return record("overhead", ratios, sizes=sizes, bounds=bounds)
 

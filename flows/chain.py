@@ -12,6 +12,7 @@ from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.utilities.annotations import quote
 from pydantic import Field
 
 from curvote.base.errors import UserError
@@ -206,7 +207,7 @@ def _run_steps(
                 before = [futures[i] for i in needed if i in futures]
                 with tags(*step_tags(step, with_cell=deployed)):
                     stage = stage_task(step.stage.name)
-                    future = stage.submit(context, step, wait_for=before)
+                    future = stage.submit(quote(context), quote(step), wait_for=before)
                 futures[step.id] = future
                 submitted.append(future)
         for future in submitted:

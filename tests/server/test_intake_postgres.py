@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +90,22 @@ def test_a_round_is_what_it_is_in_a_file(
     assert gone_through(path, invited, public_key(key)) == context
 
 
+def take_in_turn(sent: list[bytes], start: int) -> list[str]:
+    """Give every envelope to the intake, four at a time; return why each is refused."""
+    reasons = []
+    with Intake(NOWHERE) as intake:
+        for k in range(start, start + len(sent), 4):
+            batch = [sent[(k + j) % len(sent)] for j in range(4)]
+            refusals = intake.take_batch(batch, parse_messages)
+            reasons += ["" if r is None else r.reason for r in refusals]
+    return reasons
+
+
 def test_three_processes_add_to_one_state(url: str, tmp_path: Path) -> None:
-    """Each under a number of its own; merged at the close they are one file's bytes."""
+    """Each under a number of its own; merged at the close they are one file's bytes.
+
+    They are processes, as services are: a connection of PostgreSQL is not shared.
+    """
     task = direct_task("joint")
     tree = InvitationTree.grow(task, N)
     sent = [seal_message(i, m) for i, m in zip(tree, answers(task, N), strict=True)]
@@ -97,19 +113,10 @@ def test_three_processes_add_to_one_state(url: str, tmp_path: Path) -> None:
     about = {"pipeline": "far", "needed": 1, "invitations": tree, "keep": keep}
     with Intake(NOWHERE) as intake:
         intake.open_round("one-1", task=task, **about)
-
-    def take(start: int) -> list[str]:
-        reasons = []
-        with Intake(NOWHERE) as intake:
-            for k in range(start, start + N, 4):  # each envelope comes three times
-                batch = [sent[(k + j) % N] for j in range(4)]
-                told = intake.take_batch(batch, parse_messages)
-                reasons += ["" if t is None else t.reason for t in told]
-        return reasons
-
-    with ThreadPoolExecutor(3) as pool:
-        told = [reason for part in pool.map(take, (0, 13, 26)) for reason in part]
-    assert Counter(told) == {"": N, "used invitation": 2 * N}
+    with ProcessPoolExecutor(3, get_context("spawn")) as pool:
+        parts = pool.map(partial(take_in_turn, sent), (0, 13, 26))
+        reasons = [reason for part in parts for reason in part]
+    assert Counter(reasons) == {"": N, "used invitation": 2 * N}
     with Intake(NOWHERE) as intake:
         (shared,) = intake.batches("one-1", intake.close("one-1")).values()
     with pytest.MonkeyPatch.context() as patch:
