@@ -22,6 +22,7 @@ from curvote.intake.box import Intake
 from curvote.messages.message import client_data, message_of, payload_at
 from curvote.pipeline.config.project import Project
 from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.receipt import ReceiptKey
 from tests import plain
 from tests.exchange import FAR
 from tests.processes import start_command
@@ -100,11 +101,17 @@ def project(root: Path) -> Project:
     return plain.write(root, **{NAME: FAR})
 
 
-def invite(path: Path, count: int, seal_to: str | None = None) -> list[Invitation]:
+def invite(
+    path: Path,
+    count: int,
+    seal_to: str | None = None,
+    receipts: ReceiptKey | None = None,
+) -> list[Invitation]:
     """Open a round of reports, and return its invitations."""
     invited = issue_invitations(REPORTS, count)
     with Intake(path) as intake:
         given: dict[str, Any] = {"pipeline": NAME, "needed": 1, "seal": seal_to}
+        given["receipts"] = receipts
         intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
     return invited
 

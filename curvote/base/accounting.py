@@ -1,21 +1,27 @@
 """Privacy accounting: composition of losses and amplification by shuffling.
 
-Feldman, McMillan & Talwar (2021), "Hiding among the clones". R is epsilon-private, and
-two tables differ in one client's record, x or x'. With p = e^epsilon the messages of
-that client are mixtures of the same two laws,
+R is epsilon-private, p = e^epsilon, and two tables differ in one client's record, x or
+x', with the laws P and Q of its message. Feldman, McMillan & Talwar (2021), "Hiding
+among the clones", write both as mixtures and find clones of the client among the
+others. Here the clones are those of their stronger analysis (2023), for every such R:
 
-    R(x) = (p U + V)/(p + 1)  and  R(x') = (U + p V)/(p + 1),
+Every other record's law is at least B = max(P, Q)/p in each point. So the privacy
+blanket (`curvote.base.blanket`) holds with this B: delta(eps) <= E[max(X_1 + ... + X_n,
+0)]/n, where X is (P - t Q)/B on B, 0 with the mass that B lacks, and t = e^eps <= p.
+With the total variation beta of P and Q and a = beta/(p - 1) <= 1/(p + 1),
 
-and whatever another client's record is, its message is one of U or V, a clone, with
-probability 1/(2p) each, because R(.) >= max(R(x), R(x'))/p >= (U + V)/(2p). Shuffled
-messages are therefore a function of how many are U and how many are V (theorem 3.2):
+    P = p a U + a V + N,  Q = a U + p a V + N,  B = a U + a V + N/p,
 
-    C ~ Bin(n - 1, 1/p),  A ~ Bin(C, 1/2),  D ~ Bernoulli(p/(p + 1)),
+U and V being the normed positive parts of P - Q and Q - P, and N what is left, nowhere
+negative. Telling U, V and N apart only raises X in the convex order; then it is p - t
+and 1 - p t, with mass a each, and p (1 - t) on N/p. A larger a replaces of the latter,
+and of the 0, what lies between the former two and has the same sum: higher again. With
+a = 1/(p + 1) there is no N, and what remains is the law of two symbols,
+
+    C ~ Bin(n - 1, 2/(p + 1)),  A ~ Bin(C, 1/2),  D ~ Bernoulli(p/(p + 1)),
     (A + D, C - A + 1 - D)  against  (A + 1 - D, C - A + D).
 
-The later "stronger clones" (2/(p + 1) in the place of 1/p) need R(.) >= (R(x) +
-R(x'))/(p + 1) in each point, which holds for randomized response of a bit, but not for
-every epsilon-private R: not used.
+It is that of randomized response of a bit, for which nothing is lost before the counts.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.errors import UserError
 from curvote.base.privacy import ZCDP, Budget
 
@@ -60,11 +67,18 @@ def closed_form_bound(epsilon: float, n: int, delta: float) -> float:
     return math.log1p(math.tanh(epsilon / 2) * reach)
 
 
-def numerical_bound(epsilon: float, n: int, delta: float) -> float:
-    """Return the least epsilon' that theorem 3.2 gives, rounded upwards."""
+def numerical_bound(
+    epsilon: float, n: int, delta: float, share: float | None = None
+) -> float:
+    """Return the least epsilon' that the clones give, rounded upwards.
+
+    ``share`` is how many of the others are clones, 2/(p + 1) by default; 1/p are those
+    of 2021.
+    """
     if epsilon > LARGEST_LOCAL_EPSILON:
         return epsilon
-    clones = _Clones.of(epsilon, n, delta)
+    share = share or 2 / (1 + 1 / math.exp(-epsilon))
+    clones = _Clones.of(epsilon, n, delta, share)
     low, high = 0.0, epsilon
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -86,10 +100,9 @@ class _Clones:
     below: Array
 
     @classmethod
-    def of(cls, epsilon: float, n: int, delta: float) -> _Clones:
+    def of(cls, epsilon: float, n: int, delta: float, share: float) -> _Clones:
         from scipy.stats import binom  # a second, for those who shuffle only
 
-        share = math.exp(-epsilon)
         # 0 and the representative clone counts near their mean.
         most, mean = n - 1, (n - 1) * share
         last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
@@ -252,16 +265,52 @@ def gaussian_losses(sigma: float, diameter: float) -> Losses:
     return _losses("gaussian_mechanism", 1 / ratio)
 
 
-def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
+@dataclass(frozen=True)
+class TruncatedGaussian:
+    """Vectors in a ball, noised by Gaussian noise, beside a part that is pure.
+
+    The noise has ``sigma`` in each of ``d`` coordinates, or is subgaussian with it as
+    the discrete one is, the ball the ``radius``; ``pure`` is the other part's epsilon.
+    """
+
+    pure: float
+    sigma: float
+    radius: float
+    d: int
+
+    def epsilon(self, n: int, delta: float, most: float) -> float:
+        """Return an epsilon' that holds with ``delta`` for n shuffled messages.
+
+        ``most``, if it is not below that. Given that it is at most ``reach`` from 0, a
+        message's density changes by exp(2 radius reach/sigma^2) at most, from one end
+        of a diameter to the other. Half of ``delta`` pays for the n messages that may
+        be further out, by Hsu, Kakade & Zhang (2012), theorem 2.1, and their factor
+        1 + e^epsilon'.
+        """
+        tail = delta / 2 / (n * (1 + math.exp(most)))
+        logs = -math.log(tail)
+        noise = math.sqrt(self.d + 2 * math.sqrt(self.d * logs) + 2 * logs)
+        reach = self.radius + self.sigma * noise
+        bounded = 2 * self.radius * reach / self.sigma**2 + 2 * tail
+        return min(most, shuffled_epsilon(self.pure + bounded, n, delta / 2))
+
+
+def shuffled_epsilon(
+    epsilon: float, n: int, delta: float, blanket: Blanket | None = None
+) -> float:
     """Return an epsilon' that holds with ``delta`` for shuffled messages.
 
     Each of ``n`` >= 1 clients sends one message of a mechanism that is private at
     0 < ``epsilon`` < inf, delta 0, and somebody sees all of them, shuffled, and no
     more. Replace-one: (epsilon', ``delta``), 0 < ``delta`` < 1, bounds what one record
     changes. The least of two proven bounds (`curvote.base.accounting`), never above
-    ``epsilon`` and falling with ``n``. Other values are a UserError.
+    ``epsilon`` and falling with ``n``; with the ``blanket`` of the message's own law
+    it may be less. Other values are a UserError.
     """
     local_epsilon = validate.positive(epsilon=epsilon)
     arguments = local_epsilon, validate.at_least(1, n=n), validate.fraction(delta=delta)
     bounds = closed_form_bound(*arguments), numerical_bound(*arguments)
-    return min(local_epsilon, *bounds)
+    least = min(local_epsilon, *bounds)
+    if blanket is None or local_epsilon > LARGEST_LOCAL_EPSILON:
+        return least
+    return blanket.epsilon(n, delta, least)

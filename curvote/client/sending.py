@@ -34,28 +34,38 @@ class NotSent(Exception):  # noqa: N818 - what happened to an envelope
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """A server's answer: its status, its text and when to retry."""
+    """A server's answer: its status, its text, when to retry, the receipt it gives."""
 
     status: int
     words: str
     wait: float | None
+    receipt: Any = None
+
+    @property
+    def outcome(self) -> str:
+        """What became of an envelope: "accepted" or "accepted before"."""
+        return "accepted" if self.status == 201 else "accepted before"
 
 
 def send_envelope(
-    url: str, envelope: bytes, *, sleep: Callable[[float], object] = time.sleep
-) -> str:
-    """Post an envelope to the service at ``url``; return the outcome.
+    url: str,
+    envelope: bytes,
+    *,
+    salt: bytes | None = None,
+    sleep: Callable[[float], object] = time.sleep,
+) -> ServerAnswer:
+    """Post an envelope to the service at ``url``; return its answer once accepted.
 
-    That is "accepted" or "accepted before". UserError: no address of a service, or a
+    ``salt`` is that of the envelope's receipt. UserError: no address of a service, or a
     server that refuses the envelope. `NotSent`: no answer after several tries.
     """
     place = service_address(url)
     answer: ServerAnswer | None = None
     wait = FIRST_WAIT
     for tries in range(1, MAX_TRIES + 1):
-        answer = try_sending(place, envelope)
+        answer = try_sending(place, envelope, salt)
         if answer is not None and answer.status in (200, 201):
-            return "accepted" if answer.status == 201 else "accepted before"
+            return answer
         if answer is not None and answer.status not in _RETRY_STATUSES:
             raise UserError(
                 f"the server at {url} refused the envelope: {answer.words}. It stays in"
@@ -94,8 +104,12 @@ def service_address(url: str) -> SplitResult:
     return place
 
 
-def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
+def try_sending(
+    place: SplitResult, envelope: bytes, salt: bytes | None = None
+) -> ServerAnswer | None:
     """Post an envelope once; return the server's answer, None: there was none."""
+    from curvote.wire.receipt import SALT_HEADER
+
     host, port = str(place.hostname), place.port
     if place.scheme == "http":
         connection = HTTPConnection(host, port, timeout=TIMEOUT)
@@ -105,6 +119,7 @@ def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
     try:
         path = f"{place.path.rstrip('/')}/v1/envelopes"
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers |= {SALT_HEADER: salt.hex()} if salt else {}
         connection.request("POST", path, envelope, headers)
         answer = connection.getresponse()
         body = answer.read(_MAX_ANSWER)
@@ -119,8 +134,10 @@ def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
     finally:
         connection.close()
     wait = float(after) if after.isdecimal() and len(after) < 6 else None
+    receipt = None
     try:  # a problem document, else the status says it
         problem: Any = json.loads(body)
+        receipt = problem.get("receipt")
         title, detail = problem["title"], problem.get("detail", "")
         text = f"{title} ({detail})" if detail else str(title)
         words = "".join(
@@ -128,4 +145,4 @@ def try_sending(place: SplitResult, envelope: bytes) -> ServerAnswer | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         words = f"status {answer.status}"
-    return ServerAnswer(answer.status, words, wait)
+    return ServerAnswer(answer.status, words, wait, receipt)

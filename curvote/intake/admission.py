@@ -30,7 +30,7 @@ SELECT_ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_di
   SELECT batch, 1 AS n FROM messages m WHERE m.round = r.number
   UNION ALL SELECT batch, n FROM sums s WHERE s.round = r.number) AS u
   WHERE batch IS NOT NULL GROUP BY batch ORDER BY batch) AS b),
-seal, keep, tree
+seal, keep, tree, receipts
 FROM rounds r"""
 
 
@@ -42,7 +42,8 @@ class Round:
     ``accepted_digest`` names the accepted set once the round is closed. ``batches``
     counts the messages that were folded in, each time. Envelopes are sealed to
     ``seal_to``, None: to none. ``keep`` says how messages are kept: as "rows", as
-    "sums" (see `SumForm`), or, None, as rows of before there was a choice.
+    "sums" (see `SumForm`), or, None, as rows of before there was a choice. Of one that
+    gives ``receipts`` the leaf of each accepted envelope is kept, too.
     """
 
     id: str
@@ -56,18 +57,20 @@ class Round:
     batches: tuple[int, ...] = ()
     seal_to: str | None = None
     keep: str | None = None
+    receipts: bool = False
 
     @classmethod
     def from_row(cls, row: Any) -> Round:
         """Return the round of one row of `SELECT_ROUNDS`."""
         name, pipeline, task, digest, needed, final, *counted = row
-        issued, accepted, sizes, seal, keep, tree = counted
+        issued, accepted, sizes, seal, keep, tree, receipts = counted
         issued = read_tree(tree).count if tree else issued
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
         seal_to = public_key(seal) if seal else None
         identity = name, pipeline, read_task(task), digest
         counts = issued, int(accepted), needed
-        return cls(*identity, *counts, final, batches, seal_to, keep)
+        more = seal_to, keep, receipts is not None
+        return cls(*identity, *counts, final, batches, *more)
 
     @property
     def asks(self) -> str:
@@ -162,8 +165,11 @@ class RefusedEnvelope(UserError):  # noqa: N818 - what happened to an envelope
     """Error for an envelope that is not accepted, with a short ``reason``.
 
     Of one that is not ``storable`` nothing may be stored: it may be a copy of an
-    accepted one, and even its digest would tell who sent that.
+    accepted one, and even its digest would tell who sent that. If it is one, and came
+    with the salt of then, ``receipt`` is that of then.
     """
+
+    receipt: dict[str, Any] | None = None
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)

@@ -12,10 +12,11 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
@@ -23,6 +24,8 @@ from curvote.intake import admission, store
 from curvote.learning.sums import MessageSums, SumForm
 from curvote.wire.envelope import Invitation
 from curvote.wire.key_tree import InvitationTree
+from curvote.wire.merkle import MerkleTree
+from curvote.wire.receipt import Receipt, ReceiptKey, envelope_leaf
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import AnyTask
 
@@ -71,11 +74,13 @@ class Intake:
         invitations: Sequence[Invitation] | InvitationTree,
         seal: str | None = None,
         keep: str | None = None,
+        receipts: ReceiptKey | None = None,
     ) -> None:
         """Open a round with its invitations; repeated calls change nothing.
 
         Envelopes are sealed to the public half of the private key ``seal``, if any;
-        ``keep`` is how messages are kept (see `Round`). ``needed`` alone may change,
+        ``keep`` is how messages are kept (see `Round`). Receipts are signed by the key
+        ``receipts``; without one none are given. ``needed`` alone may change,
         until the round is closed. More needed than invited is a UserError; anything
         else that differs is an InternalError.
         """
@@ -100,8 +105,9 @@ class Intake:
                 row = round_id, pipeline, text, task_digest, needed, seal
                 ((number,),) = self._base.rows(
                     "INSERT INTO rounds (id, pipeline, task, digest, needed, seal,"
-                    " keep, tree) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                    *(*row, keep, tree_text),
+                    " keep, tree, receipts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                    " RETURNING number",
+                    *(*row, keep, tree_text, receipts and receipts.to_text()),
                 )
                 self._base.change_many(
                     "INSERT INTO invitations (id, key, about, record, round)"
@@ -172,12 +178,16 @@ class Intake:
             raise refused
 
     def take_batch(
-        self, envelopes: Sequence[bytes], check: admission.BatchCheck
+        self,
+        envelopes: Sequence[bytes],
+        check: admission.BatchCheck,
+        salts: Sequence[bytes] | None = None,
     ) -> list[admission.RefusedEnvelope | None]:
         """Accept envelopes in one transaction; return why others are refused.
 
         ``check`` is given the messages of one task together. Return for each envelope
-        why it was refused, None where it was accepted.
+        why it was refused, None where it was accepted. ``salts`` are those of their
+        leaves; without them nobody gets a receipt, and they are drawn.
         """
         self._has_new = True
         rows = self._base.rows(
@@ -191,6 +201,7 @@ class Intake:
             outcomes = batch.outcomes()
             # Invitations are marked as used and messages stored, both sorted by key.
             new = [o for o in outcomes if isinstance(o, admission.AcceptedMessage)]
+            salts = salts or [secrets.token_bytes(32) for _ in envelopes]
             mark = "UPDATE invitations SET used = 1 WHERE id = ?"
             used = sorted((o.invitation,) for o in new if o.place is None)
             self._base.change_many(mark, used)
@@ -201,8 +212,85 @@ class Intake:
                 places = [m.place for m in messages if m.place is not None]
                 self._mark_places(number, places)
                 self._keep(number, [m.payload for m in messages])
+            triples = zip(outcomes, salts, envelopes, strict=True)
+            self._keep_leaves(
+                (outcome.round, envelope_leaf(salt, data))
+                for outcome, salt, data in triples
+                if isinstance(outcome, admission.AcceptedMessage)
+            )
         refusal = admission.RefusedEnvelope
         return [o if isinstance(o, refusal) else None for o in outcomes]
+
+    def _keep_leaves(self, leaves: Iterable[tuple[int, bytes]]) -> None:
+        """Keep leaves of rounds that give receipts, sorted: no order of arrival."""
+        query = "SELECT number FROM rounds WHERE receipts IS NOT NULL"
+        giving = {number for (number,) in self._base.rows(query)}
+        rows = sorted((leaf, number) for number, leaf in leaves if number in giving)
+        keep = "INSERT INTO leaves (leaf, round) VALUES (?, ?)"
+        self._base.change_many(keep, rows)
+
+    def receipts(
+        self, envelopes: Sequence[bytes], salts: Sequence[bytes]
+    ) -> list[dict[str, Any] | None]:
+        """Return the receipts of envelopes that came with these salts.
+
+        None: it was not accepted, with another salt, or in a round that gives none.
+        """
+        leaves = [envelope_leaf(*pair) for pair in zip(salts, envelopes, strict=True)]
+        marks = ", ".join("?" * len(leaves))
+        query = f"SELECT leaf, round FROM leaves WHERE leaf IN ({marks})"  # noqa: S608
+        numbers = {bytes(leaf): n for leaf, n in self._base.rows(query, *leaves)}
+        query = "SELECT task, digest, receipts FROM rounds WHERE number = ?"
+        rounds = {n: self._base.rows(query, n)[0] for n in {*numbers.values()}}
+        keys = {n: ReceiptKey.from_text(key) for n, (*_, key) in rounds.items()}
+        receipts: list[dict[str, Any] | None] = []
+        for leaf, salt, data in zip(leaves, salts, envelopes, strict=True):
+            number = numbers.get(leaf)
+            if number is None:
+                receipts.append(None)
+                continue
+            task, digest, _ = rounds[number]
+            epsilon = float(admission.read_task(task).epsilon)
+            sha256 = hashlib.sha256(data).hexdigest()
+            receipt = Receipt(digest, epsilon, salt.hex(), sha256)
+            receipts.append(keys[number].sign(receipt))
+        return receipts
+
+    def leaves(self, round_id: str) -> list[bytes]:
+        """Return the leaves of all envelopes of a round that were folded in.
+
+        UserError: there are not as many as messages, so one was dropped or doubled.
+        """
+        round_ = self.require_round(round_id)
+        query = """SELECT leaf FROM leaves WHERE batch IS NOT NULL
+            AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY leaf"""
+        leaves = [bytes(leaf) for (leaf,) in self._base.rows(query, round_id)]
+        if round_.receipts and len(leaves) != round_.folded:
+            raise UserError(
+                f"the intake {self.name}: round {round_id} counts {round_.folded}"
+                f" messages of {len(leaves)} envelopes. Put its latest backup back."
+            )
+        return leaves
+
+    def round_of_leaf(self, leaf: bytes) -> admission.Round | None:
+        """Return the round in which the envelope of a leaf was folded in, if any."""
+        query = """SELECT r.id FROM leaves l JOIN rounds r ON r.number = l.round
+            WHERE l.leaf = ? AND l.batch IS NOT NULL"""
+        rows = self._base.rows(query, leaf)
+        return self.require_round(rows[0][0]) if rows else None
+
+    def roots(self, pipeline: str) -> list[tuple[str, str, int]]:
+        """Return task digest, Merkle root (64 hex digits) and count of each round.
+
+        They are about what was folded in, of the rounds that give receipts, as they
+        were opened. UserError as of `leaves`.
+        """
+        trees = [
+            (round_.digest, MerkleTree(self.leaves(round_.id)))
+            for round_ in self.rounds(pipeline)
+            if round_.receipts and round_.folded
+        ]
+        return [(task, tree.root.hex(), len(tree.leaves)) for task, tree in trees]
 
     def _mark_places(self, number: int, places: Iterable[int]) -> None:
         """Mark places of a round's tree as used, each for the first time."""
@@ -283,10 +371,14 @@ class Intake:
                     words = f"round {round_id} has no message yet; it stays open."
                     raise UserError(words)
                 # What is sealed to this round from now on, nobody will ever read.
-                change = (
-                    "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
-                )
-                self._base.change_many(change, [(name, round_id)])
+                # Nor is a receipt signed any more.
+                query = "SELECT receipts FROM rounds WHERE id = ?"
+                ((text,),) = self._base.rows(query, round_id)
+                unsigned = text and replace(ReceiptKey.from_text(text), private=None)
+                change = """UPDATE rounds SET accepted_digest = ?, seal = NULL,
+                    receipts = ? WHERE id = ?"""
+                values = name, unsigned and unsigned.to_text(), round_id
+                self._base.change_many(change, [values])
         self.tidy()
         return name
 
@@ -298,9 +390,10 @@ class Intake:
                 " UNION ALL SELECT batch FROM sums) AS every"
             )
             number = (last or 0) + 1
-        change = """UPDATE messages SET batch = ? WHERE batch IS NULL
-            AND round = (SELECT number FROM rounds WHERE id = ?)"""
-        self._base.change_many(change, [(number, current.id)])
+        for table in ("messages", "leaves"):
+            change = f"""UPDATE {table} SET batch = ? WHERE batch IS NULL
+                AND round = (SELECT number FROM rounds WHERE id = ?)"""  # noqa: S608
+            self._base.change_many(change, [(number, current.id)])
         query = "SELECT number FROM rounds WHERE id = ?"
         ((round_number,),) = self._base.rows(query, current.id)
         self._merge_waiting(round_number, current.sum_form, number)
@@ -389,13 +482,17 @@ class Intake:
             for k in range(8 * len(bits))
             if bits[k // 8] & marks[block][k // 8] & 1 << k % 8
         ]
-        for names, words in (
-            (unknown, "was never issued here"),
-            (twice, "was counted here, too"),
+        query = "SELECT leaf FROM leaves WHERE round = ?"
+        leaves = {bytes(leaf) for (leaf,) in self._base.rows(query, number)}
+        same = [leaf.hex() for leaf in content.leaves if leaf in leaves]
+        for kind, names, words in (
+            ("invitation", unknown, "was never issued here"),
+            ("invitation", twice, "was counted here, too"),
+            ("leaf", same, "was counted here, too"),
         ):
             if names:
                 raise UserError(
-                    f"{path}, round {round_.id}: invitation {', '.join(names[:3])}"
+                    f"{path}, round {round_.id}: {kind} {', '.join(names[:3])}"
                     f"{f' and {len(names) - 3} more' * (len(names) > 3)} {words}."
                     " Nothing was added."
                 )
@@ -422,6 +519,7 @@ class Intake:
             self._keep(number, [word for part in rows for word in part])
         else:
             self._add_sums(number, total)
+        self._keep_leaves((number, leaf) for leaf in source.leaves(round_id))
         change = "UPDATE rounds SET merged = ? WHERE id = ?"
         names = f"{merged or ''} {content.digest}".strip()
         self._base.change_many(change, [(names, round_id)])
@@ -496,13 +594,15 @@ class Intake:
 class _RoundContent:
     """What a round of an intake has counted: invitations, places of a tree, messages.
 
-    ``digest`` names the invitations: of each there is one message.
+    ``digest`` names the invitations: of each there is one message, and one leaf where
+    the round gives receipts.
     """
 
     used: list[str]
     marks: dict[int, bytes]
     keep: str | None
     digest: str
+    leaves: list[bytes]
 
     @classmethod
     def of(
@@ -517,7 +617,9 @@ class _RoundContent:
         marks = {block: bytes(bits) for block, bits in base.rows(blocks, number)}
         marks = {block: bits for block, bits in marks.items() if any(bits)}
         text = canonical_json([used, {str(b): m.hex() for b, m in marks.items()}])
-        return cls(used, marks, keep, hashlib.sha256(text).hexdigest())
+        query = "SELECT leaf FROM leaves WHERE round = ? ORDER BY leaf"
+        leaves = [bytes(leaf) for (leaf,) in base.rows(query, number)]
+        return cls(used, marks, keep, hashlib.sha256(text).hexdigest(), leaves)
 
 
 def _digest_of(batches: Mapping[int, MessageSums]) -> str | None:

@@ -5,17 +5,19 @@ fails for its database is told to those who wait, and the next ones find it open
 """
 
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from curvote.base.errors import InternalError, UserError
 from curvote.intake.admission import BatchCheck, RefusedEnvelope
 from curvote.intake.box import Intake
+from curvote.wire.receipt import envelope_salt
 
 # A transaction is for so many envelopes, or for what comes in so many seconds.
 GROUP_SIZE: Final = 500
@@ -29,7 +31,8 @@ PROBE_SECONDS: Final = 1.0
 REWRITE_SECONDS: Final = 60.0
 REWRITE_SHARE: Final = 0.05
 
-Outcome = RefusedEnvelope | None
+# Of an accepted envelope: its receipt, None in a round that gives none.
+Outcome = RefusedEnvelope | dict[str, Any] | None
 
 
 class QueueFull(Exception):  # noqa: N818 - what happens to an upload
@@ -42,9 +45,10 @@ class IntakeUnavailable(Exception):  # noqa: N818 - what happens to an upload
 
 @dataclass(eq=False)
 class _Upload:
-    """Envelopes that came together, with a future of their outcomes."""
+    """Envelopes that came together under a salt, with a future of their outcomes."""
 
     envelopes: Sequence[bytes]
+    salt: bytes
     future: Future[list[Outcome]] = field(default_factory=Future)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -66,7 +70,7 @@ class GroupCommit:
         opening: Callable[[], Intake],
         check: BatchCheck,
         *,
-        committed: Callable[[Sequence[Outcome]], None] = lambda _: None,
+        committed: Callable[[Sequence[RefusedEnvelope | None]], None] = lambda _: None,
         failed: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._opening, self._check = opening, check
@@ -98,13 +102,16 @@ class GroupCommit:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def put(self, envelopes: Sequence[bytes]) -> Future[list[Outcome]]:
+    def put(
+        self, envelopes: Sequence[bytes], salt: bytes | None = None
+    ) -> Future[list[Outcome]]:
         """Queue envelopes; return a future of their outcomes, in order.
 
+        The salts of their leaves follow from ``salt``, which is drawn if there is none.
         `QueueFull`: too many wait already. The outcome may be `IntakeUnavailable`, or
         an InternalError where a check breaks; then each may be sent again.
         """
-        upload = _Upload(envelopes)
+        upload = _Upload(envelopes, salt or secrets.token_bytes(32))
         with self._lock:
             more = self._count + len(envelopes), self._bytes + upload.size
             if self._count and (more[0] > MAX_WAITING or more[1] > MAX_WAITING_BYTES):
@@ -160,11 +167,18 @@ class GroupCommit:
             intake = self._intake
             for start in range(0, len(pairs), GROUP_SIZE):
                 part = pairs[start : start + GROUP_SIZE]
-                outcomes = intake.take_batch([data for _, data in part], self._check)
+                envelopes = [data for _, data in part]
+                salts = [envelope_salt(upload.salt, data) for upload, data in part]
+                outcomes = intake.take_batch(envelopes, self._check, salts)
                 self._has_new = True
                 self._committed(outcomes)
-                for (upload, _), outcome in zip(part, outcomes, strict=True):
-                    upload.outcomes.append(outcome)
+                receipts = intake.receipts(envelopes, salts)
+                for (upload, _), refused, receipt in zip(
+                    part, outcomes, receipts, strict=True
+                ):
+                    if refused is not None:
+                        refused.receipt = receipt
+                    upload.outcomes.append(refused or receipt)
         except UserError as error:
             self._report_problem(str(error))
             failure = IntakeUnavailable()

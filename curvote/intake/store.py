@@ -83,8 +83,18 @@ _ADD_SUMS: Final = (
   PRIMARY KEY (round, block)
 ) STRICT, WITHOUT ROWID""",
 )
+# The key of a round that gives receipts (null: it gives none), and the leaf of each
+# envelope that it accepted. A leaf has the batch of its message, and no more of it.
+_ADD_RECEIPTS: Final = (
+    "ALTER TABLE rounds ADD COLUMN receipts TEXT",
+    """CREATE TABLE leaves (
+  leaf BLOB PRIMARY KEY,
+  round INTEGER NOT NULL REFERENCES rounds,
+  batch INTEGER CHECK (batch > 0)
+) STRICT, WITHOUT ROWID""",
+)
 # What each format added to the one before it, the second first.
-_CHANGES: Final = (_ADD_BATCHES, _ADD_SEALS, _ADD_RECORDS, _ADD_SUMS)
+_CHANGES: Final = (_ADD_BATCHES, _ADD_SEALS, _ADD_RECORDS, _ADD_SUMS, _ADD_RECEIPTS)
 
 
 class _IntakeFile(DurableFile):
@@ -203,12 +213,12 @@ def store_exists(path: Path) -> bool:
     return bool(os.environ.get(URL_VARIABLE)) or path.exists()
 
 
-POSTGRES_FORMAT: Final = 2
+POSTGRES_FORMAT: Final = 3
 # Others may keep rows for so long, as with a file (seconds); connecting takes less.
 BUSY_SECONDS: Final = 60
 CONNECT_SECONDS: Final = 10
-# `messages` has no time and no invitation; see the schema of the file. The second half
-# is what format 2 added.
+# `messages` has no time and no invitation; see the schema of the file. Behind it stands
+# what each later format added.
 _SCHEMA: Final = """
 CREATE TABLE curvote_intake (format INTEGER NOT NULL);
 INSERT INTO curvote_intake VALUES (1);
@@ -240,7 +250,8 @@ CREATE INDEX invitations_of ON invitations (round);
 CREATE INDEX messages_of ON messages (round);
 CREATE INDEX invitations_about ON invitations (round, record) WHERE record IS NOT NULL;
 """
-_UPGRADE: Final = """
+_UPGRADES: Final = (
+    """
 ALTER TABLE rounds ADD COLUMN keep TEXT, ADD COLUMN tree TEXT, ADD COLUMN merged TEXT;
 CREATE TABLE sums (
   part BIGINT PRIMARY KEY,
@@ -256,7 +267,17 @@ CREATE TABLE marks (
   PRIMARY KEY (round, block)
 );
 UPDATE curvote_intake SET format = 2;
-"""
+""",
+    """
+ALTER TABLE rounds ADD COLUMN receipts TEXT;
+CREATE TABLE leaves (
+  leaf BYTEA PRIMARY KEY,
+  round BIGINT NOT NULL REFERENCES rounds,
+  batch INTEGER CHECK (batch > 0)
+);
+UPDATE curvote_intake SET format = 3;
+""",
+)
 # Under any other setting the server itself would keep what the intake does not: its log
 # names the time of a statement and, unless told otherwise, the values in it.
 _SILENT_SETTINGS: Final = {
@@ -297,14 +318,17 @@ _MARKS: Final = """SELECT block FROM marks WHERE round = ? AND block = ANY(?)
 ORDER BY block FOR UPDATE"""
 # Filled in random order of rows: a key is random, and an id, too; marks by place. In
 # the order in which whoever takes envelopes in locks them.
-_LOCK: Final = "LOCK TABLE invitations, marks, messages, sums IN ACCESS EXCLUSIVE MODE"
+_LOCK: Final = """LOCK TABLE invitations, marks, messages, sums, leaves
+IN ACCESS EXCLUSIVE MODE"""
 _TIDY: Final = (
     "CREATE TEMPORARY TABLE kept_i ON COMMIT DROP AS SELECT * FROM invitations",
+    "CREATE TEMPORARY TABLE kept_l ON COMMIT DROP AS SELECT * FROM leaves",
     "CREATE TEMPORARY TABLE kept_k ON COMMIT DROP AS SELECT * FROM marks",
     "CREATE TEMPORARY TABLE kept_m ON COMMIT DROP AS SELECT * FROM messages",
     "CREATE TEMPORARY TABLE kept_s ON COMMIT DROP AS SELECT * FROM sums",
-    "TRUNCATE invitations, marks, messages, sums",
+    "TRUNCATE invitations, leaves, marks, messages, sums",
     "INSERT INTO invitations SELECT * FROM kept_i ORDER BY id",
+    "INSERT INTO leaves SELECT * FROM kept_l ORDER BY leaf",
     "INSERT INTO marks SELECT * FROM kept_k ORDER BY round, block",
     'INSERT INTO messages SELECT * FROM kept_m ORDER BY "row"',
     "INSERT INTO sums SELECT * FROM kept_s ORDER BY part",
@@ -362,8 +386,9 @@ class PostgresStore:
                     self._db.execute(_SCHEMA)
                 query = "SELECT max(format) FROM curvote_intake"
                 ((version,),) = self.rows(query)
-                if version == POSTGRES_FORMAT - 1:
-                    self._db.execute(_UPGRADE)
+                if 0 < version < POSTGRES_FORMAT:
+                    for upgrade in _UPGRADES[version - 1 :]:
+                        self._db.execute(upgrade)
                     ((version,),) = self.rows(query)
             if version != POSTGRES_FORMAT:
                 raise self._refusal_error(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
@@ -186,6 +187,12 @@ class SubsetSelection(PackedMechanism):
         self.q = (self.omega - self.p) / (self.n_classes - 1)
         self._ratio = self.p * rest / ((1 - self.p) * self.omega)
 
+    def blanket(self) -> Blanket:
+        """Return what all laws have in common: a uniform set."""
+        share = self.omega / self.n_classes
+        overlap = share * (self.omega - 1) / (self.n_classes - 1)
+        return Blanket.two_levels(self.epsilon, share, overlap)
+
     def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
         inside = entropy.words(labels.size) < np.uint64(self.threshold)
         sizes = self.omega - inside
@@ -276,6 +283,14 @@ class Hadamard(SupportMechanism):
         inside = Fraction(self.threshold, WORDS)
         self._high, self._low = inside / self.supporting, (1 - inside) / rest
         self._ratio = self._high / self._low
+
+    def blanket(self) -> Blanket:
+        """Return what all laws have in common: a uniform column.
+
+        Two labels of one block share half of what supports them, others nothing.
+        """
+        share, blocks = self.supporting / self.size, self.n_classes > self.block - 1
+        return Blanket.two_levels(self.epsilon, share, 0 if blocks else share / 2)
 
     def _locate_labels(self, labels: Labels) -> tuple[Labels, Labels]:
         block, row = np.divmod(labels, self.block - 1)

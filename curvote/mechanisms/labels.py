@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
@@ -70,6 +71,11 @@ class SupportMechanism(LabelMechanism):
     @abstractmethod
     def _output_probabilities(self, outputs: NDArray[Any]) -> list[ProbabilityPair]:
         """Return P(output | label) for unsupported and supported labels."""
+
+    def blanket(self) -> Blanket:
+        """Return what all laws of outputs have in common, against any two labels."""
+        more, less = self.pair()
+        return Blanket.pure(self.epsilon, float(more - less))
 
     @abstractmethod
     def pair(self) -> ProbabilityPair:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy, Words
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
@@ -178,6 +179,13 @@ class PrivUnit(VectorMechanism):
     @property
     def _weights(self) -> tuple[float, float]:
         return 1.0, self._outside
+
+    def blanket(self) -> Blanket:
+        """Return what all laws have in common: a uniform direction.
+
+        The caps of u and -u have nothing in common, as gamma >= 0: the worst pair.
+        """
+        return Blanket.two_levels(self.epsilon, self.share, error=8 * self.margin)
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the rows normalised, and how many were no unit vectors."""

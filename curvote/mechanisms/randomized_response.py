@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
@@ -97,6 +98,10 @@ class KRR(PureMechanism):
         self.p = Fraction(self.threshold, WORDS)
         self.q = (1 - self.p) / other_classes
         self._ratio = self.p / self.q
+
+    def blanket(self) -> Blanket:
+        """Return what all laws have in common: a uniform label."""
+        return Blanket.two_levels(self.epsilon, 1 / self.n_classes)
 
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
         out = values.copy()

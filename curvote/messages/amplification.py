@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from curvote.base.accounting import shuffled_epsilon
 from curvote.base.privacy import Budget
-from curvote.messages.message import Message
+from curvote.messages.message import Message, ShuffledLaw
 from curvote.wire.task import AnyTask
 
 OUTSIDER = (
@@ -33,15 +33,26 @@ class ShuffledGuarantee:
     delta: float
 
     @classmethod
-    def from_local(cls, local: Budget, crowd: int) -> ShuffledGuarantee | None:
+    def from_local(
+        cls, local: Budget, crowd: int, law: ShuffledLaw | None = None
+    ) -> ShuffledGuarantee | None:
         """Return the guarantee of messages that cost ``local``, if it is known.
 
-        That is a crowd below 2 (what is not shuffled), or a local delta above 0.
+        ``law`` is that of the message, None where nothing but its cost is known. None:
+        a crowd below 2 (what is not shuffled), or a local delta above 0 and no law, or
+        one by which the crowd hides nothing.
         """
-        if crowd < 2 or local.delta:
+        delta = min(MAX_DELTA, 1 / (10 * max(crowd, 1)))
+        if crowd < 2 or (local.delta and law is None):
             return None
-        delta = min(MAX_DELTA, 1 / (10 * crowd))
-        return cls(crowd, shuffled_epsilon(local.epsilon, crowd, delta), delta)
+        if law is None or not local.delta:
+            least = shuffled_epsilon(local.epsilon, crowd, delta)
+        else:
+            least = local.epsilon
+        epsilon = least if law is None else law.epsilon(crowd, delta, least)
+        if local.delta > delta and epsilon >= local.epsilon:
+            return None
+        return cls(crowd, epsilon, delta)
 
     def __str__(self) -> str:
         return f"{self.epsilon:.3g} (delta {self.delta:.1g})"

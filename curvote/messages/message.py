@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +127,13 @@ class Windows:
     count: int
 
 
+class ShuffledLaw(Protocol):
+    """What of a message's law says how well it hides among n of its kind."""
+
+    def epsilon(self, n: int, delta: float, most: float) -> float:
+        """Return an epsilon that holds with ``delta``, at most ``most``."""
+
+
 class Message(ABC):
     """Kind of message: a row a client, released once within the budget.
 
@@ -212,6 +219,10 @@ class Message(ABC):
     def opened(self, task: Any, config: Mapping[str, Any]) -> Any:
         """Return the task of a round that opens now."""
         return task
+
+    def shuffled_law(self, task: Any) -> ShuffledLaw | None:
+        """Return the law of a message as one among many; None: its cost says all."""
+        return None
 
     def payload_of(self, task: Any) -> type[BaseModel]:
         """Return the form of a message to this task as JSON."""

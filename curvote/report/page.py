@@ -65,7 +65,9 @@ def outsider_guarantees(
             if len(batches) == 1:  # the least that any has: they need not be even
                 votes = stored.columns(message.table, (0,))["n"]
                 n = int(votes[votes > 0].min(initial=votes.max()))
-        guarantee = ShuffledGuarantee.from_local(task.cost(), crowd_size(message, n))
+        guarantee = ShuffledGuarantee.from_local(
+            task.cost(), crowd_size(message, n), message.shuffled_law(task)
+        )
         if guarantee:
             guarantees.append((message.name, guarantee))
     return guarantees

@@ -208,6 +208,10 @@ class ServerKey:
         header = _task_header(self._public)
         return sign_payload(header, canonical_json(document), self._key.sign)
 
+    def vouch(self, words: bytes) -> tuple[bytes, bytes]:
+        """Return the public key, and its signature of words that are no JWS."""
+        return self._public, self._key.sign(words)
+
 
 def key_fingerprint(public: bytes) -> str:
     """Return the SHA-256 of a public key of 32 bytes, 64 hex digits."""
@@ -232,9 +236,7 @@ def _verify_document(data: bytes) -> SignedTask:
     public = from_base64url(header.jwk.x)
     if canonical_json(_task_header(public)) != parts.protected:
         raise UserError("its header is not written in the one canonical way.")
-    y = int.from_bytes(public, "little") & ((1 << 255) - 1)
-    if y >= _P or y in _SMALL_ORDER:
-        raise UserError("its key is none that a server can have: it signs anything.")
+    refuse_weak_key(public)
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(parts.signature, parts.signed)
     except (InvalidSignature, ValueError):
@@ -244,6 +246,13 @@ def _verify_document(data: bytes) -> SignedTask:
     if canonical_json(document) != parts.payload:
         raise UserError("its document is not written in the one canonical way.")
     return SignedTask(document, key_fingerprint(public))
+
+
+def refuse_weak_key(public: bytes) -> None:
+    """Refuse a public key under which anything is signed (UserError)."""
+    y = int.from_bytes(public, "little") & ((1 << 255) - 1)
+    if y >= _P or y in _SMALL_ORDER:
+        raise UserError("its key is none that a server can have: it signs anything.")
 
 
 def _task_header(public: bytes) -> dict[str, Any]:

@@ -123,14 +123,19 @@ def app() -> Starlette:
 
         threading.Thread(target=watch, daemon=True).start()
     sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
+
+    def opening() -> Intake:
+        return Intake(project.intake)
+
     group = GroupCommit(
-        lambda: Intake(project.intake),
+        opening,
         parse_messages,
         committed=metrics.count_transaction,
         failed=lambda text: log_line(text or "goes on: the intake can be written"),
     )
     published = service.PublishedTasks(project.published(pipeline))
-    return service.IntakeService(group, metrics, published).app()
+    proofs = service.ReceiptProofs(opening)
+    return service.IntakeService(group, metrics, published, proofs).app()
 
 
 def log_line(text: str) -> None:

@@ -27,8 +27,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from curvote.base.errors import InternalError, UserError
 from curvote.flows.environment import is_alive
 from curvote.intake.admission import USED_INVITATION, RefusedEnvelope
-from curvote.intake.group import GroupCommit, IntakeUnavailable, QueueFull
+from curvote.intake.box import Intake
+from curvote.intake.group import GroupCommit, IntakeUnavailable, Outcome, QueueFull
 from curvote.pipeline.release.publication import task_digests
+from curvote.wire.merkle import MerkleTree, proof_document
+from curvote.wire.receipt import SALT_HEADER
 from curvote.wire.strict_json import canonical_json
 
 # Names the folder; the library reads it when it is imported.
@@ -158,19 +161,19 @@ _ACCEPTED: Final = {"status": 201, "title": "accepted"}
 _BEFORE: Final = {"status": 200, "title": "accepted before"}
 
 
-def outcome_document(refused: RefusedEnvelope | None) -> dict[str, Any]:
-    """Return the outcome of an envelope as plain JSON values.
+def outcome_document(outcome: Outcome) -> dict[str, Any]:
+    """Return the outcome of an envelope as plain JSON values, its receipt included.
 
     One that came under a used invitation, rightly sealed, was accepted before: the
-    same, or another one of this client, which counts for it.
+    same, or another one of this client, which counts for it and has the receipt.
     """
-    if refused is None:
-        return _ACCEPTED
-    reason = refused.reason
+    if not isinstance(outcome, RefusedEnvelope):
+        return _ACCEPTED | ({"receipt": outcome} if outcome else {})
+    reason = outcome.reason
     if reason == USED_INVITATION:
-        return _BEFORE
+        return _BEFORE | ({"receipt": outcome.receipt} if outcome.receipt else {})
     name = reason.replace("'", "").replace(" ", "-")
-    return RequestProblem(REASON_STATUS[reason], name, reason, str(refused)).details
+    return RequestProblem(REASON_STATUS[reason], name, reason, str(outcome)).details
 
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store"}
@@ -213,11 +216,37 @@ class PublishedTasks:
         return None
 
 
+class ReceiptProofs:
+    """The paths of leaves in the trees of rounds.
+
+    ``opening`` opens the intake, once for each path. The latest tree is kept.
+    """
+
+    def __init__(self, opening: Callable[[], Intake]) -> None:
+        self._opening = opening
+        self._lock = threading.Lock()
+        self._latest: tuple[tuple[str, int], MerkleTree] | None = None
+
+    def find(self, leaf: str) -> dict[str, Any] | None:
+        """Return the proof of a leaf as plain JSON values; None: it is not counted."""
+        if not _DIGEST.fullmatch(leaf):
+            return None
+        octets = bytes.fromhex(leaf)
+        with self._lock, self._opening() as intake:
+            round_ = intake.round_of_leaf(octets)
+            if round_ is None:
+                return None
+            name = round_.id, round_.folded
+            if self._latest is None or self._latest[0] != name:
+                self._latest = name, MerkleTree(intake.leaves(round_.id))
+            return proof_document(self._latest[1], round_.digest, octets)
+
+
 # Any page may post an envelope and read the answer, as any program may. No answer
 # depends on who asks, and no cookie goes along: a page learns what a program would.
 _ANY_PAGE: Final = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Allow-Headers": f"Content-Type, {SALT_HEADER}",
     "Access-Control-Expose-Headers": "Retry-After",
 }
 ENVELOPE_TYPES: Final = (JSON_TYPE, "application/jose+json")
@@ -281,6 +310,7 @@ class IntakeService:
     group: GroupCommit
     metrics: IntakeMetrics
     published: PublishedTasks
+    proofs: ReceiptProofs
     draining: bool = False
     reading: int = 0
 
@@ -294,6 +324,7 @@ class IntakeService:
         routes = [
             Route("/v1/tasks/{digest}", self.task, methods=["GET"]),
             Route("/v1/envelopes", self.envelopes, methods=["POST", "OPTIONS"]),
+            Route("/v1/receipts/{leaf}", self.receipt, methods=["GET"]),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.page),
@@ -333,6 +364,7 @@ class IntakeService:
             title = "unsupported content encoding"
             detail = "an envelope is random text: send it as it is."
             raise RequestProblem(415, "media-type", title, detail)
+        salt = _upload_salt(request)
         most = MAX_ENVELOPE_BYTES if single else MAX_BODY_BYTES
         body = await self._read_body(request, most)
         if single:
@@ -348,7 +380,7 @@ class IntakeService:
             if max(map(len, envelopes)) > MAX_ENVELOPE_BYTES:
                 raise _too_large_problem(MAX_ENVELOPE_BYTES)
         try:
-            outcomes = await asyncio.wrap_future(self.group.put(envelopes))
+            outcomes = await asyncio.wrap_future(self.group.put(envelopes, salt))
         except QueueFull:
             return QUEUE_FULL.response
         except IntakeUnavailable:
@@ -358,8 +390,9 @@ class IntakeService:
         documents = [outcome_document(outcome) for outcome in outcomes]
         texts = [canonical_json(document) for document in documents]
         if single:
-            media = JSON_TYPE if documents[0] in (_ACCEPTED, _BEFORE) else PROBLEM_TYPE
-            return Response(texts[0], documents[0]["status"], _NOT_KEPT, media)
+            status = documents[0]["status"]
+            media = JSON_TYPE if status in (200, 201) else PROBLEM_TYPE
+            return Response(texts[0], status, _NOT_KEPT, media)
         lines = b"".join(text + b"\n" for text in texts)  # an outcome a line, in order
         return Response(lines, 200, _NOT_KEPT, "application/jsonl")
 
@@ -403,6 +436,18 @@ class IntakeService:
         if document.tag in tags or tags.strip() == "*":
             return Response(status_code=304, headers=headers)
         return Response(document.data, 200, headers, "application/jose+json")
+
+    async def receipt(self, request: Request) -> Response:
+        """Return the proof that the envelope of a leaf was counted."""
+        leaf = request.path_params["leaf"]
+        try:
+            document = await asyncio.to_thread(self.proofs.find, leaf)
+        except UserError:
+            return UNAVAILABLE.response
+        if document is None:
+            detail = "no envelope of this leaf is counted, or its round is open."
+            return RequestProblem(404, "unknown-leaf", "unknown leaf", detail).response
+        return Response(canonical_json(document), 200, _NOT_KEPT, JSON_TYPE)
 
     async def healthz(self, request: Request) -> Response:
         """Return an answer for as long as the process lives."""
@@ -463,6 +508,15 @@ class IntakeService:
                 signal.signal(number, handler)
 
         return restore
+
+
+def _upload_salt(request: Request) -> bytes | None:
+    """Return the salt of an upload, None: it has none; `RequestProblem`: no salt."""
+    text = request.headers.get(SALT_HEADER)
+    if text is not None and not _DIGEST.fullmatch(text):
+        detail = f"{SALT_HEADER} takes 64 hex digits."
+        raise RequestProblem(400, "salt", "no salt", detail)
+    return bytes.fromhex(text) if text else None
 
 
 def _too_large_problem(max_bytes: int) -> RequestProblem:

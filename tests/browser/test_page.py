@@ -18,11 +18,14 @@ from benchmarks.browser import Page, browser
 from curvote.client.page import browser_page
 from curvote.intake.box import Intake
 from curvote.wire.envelope import Invitation, is_genuine, read_envelope
+from curvote.wire.merkle import MerkleTree, leaves_document
+from curvote.wire.receipt import ReceiptKey
 from curvote.wire.strict_json import canonical_json
 from tests.browser.script import PAGE
 from tests.browser.tasks import TASKS, Server, signed
 from tests.browser.test_codes import MONITOR
 from tests.envelope_service import NAME, project, serving
+from tests.processes import until
 from tests.vectors.envelope import KEY
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
@@ -295,6 +298,7 @@ def test_an_intake_is_sent_it_and_its_answer_shown(opened: Page, tmp_path: Path)
     round_, made = Server(tmp_path, TASKS["report"], 3), tmp_path / "page.html"
     with Intake(place.intake) as intake:
         more: dict[str, Any] = {"pipeline": NAME, "needed": 1, "task": round_.task}
+        more["receipts"] = ReceiptKey.of_round(KEY, round_.task.digest())
         intake.open_round("one", **more, invitations=round_.invitations[:2])
 
     def outcome(number: int) -> str:
@@ -309,8 +313,27 @@ def test_an_intake_is_sent_it_and_its_answer_shown(opened: Page, tmp_path: Path)
         made.write_bytes(browser_page(f"http://127.0.0.1:{service.port}"))
         assert outcome(0).startswith("Accepted:")
         assert not [*tmp_path.glob("written 0/*")]
+        link = "document.querySelector('#receipt a')"
+        receipt = Path(str(opened.until(f"{link} && {link}.download")))
+        opened.value(f"{link}.click()")
+        receipt = tmp_path / "written 0" / receipt.name
+        assert until(lambda: receipt.exists() and receipt.stat().st_size > 0, 20)
         with Intake(place.intake) as intake:
             assert intake.round("one").accepted == 1
+            intake.close("one")
+            tree = MerkleTree(intake.leaves("one"))
+        leaves, counted = tmp_path / "leaves.json", TEXT.format("counted")
+        document = leaves_document(tree, round_.task.digest())
+        leaves.write_text(json.dumps(document))
+        opened.open(made.as_uri(), seconds=0.5)
+        opened.give("#files", receipt, leaves)
+        said = opened.until(counted)
+        assert "Counted, once, among 1" in said
+        assert KEY.fingerprint in said
+        assert tree.root.hex() in said
+        leaves.write_text(json.dumps(document | {"leaves": ["0" * 64]}))
+        opened.give("#files", leaves)
+        assert "dropped" in opened.until(TEXT.format("refused"))
         assert "knows no such invitation" in outcome(2)
         assert _written(opened, tmp_path / "written 2")
     assert "cannot be reached" in outcome(1)

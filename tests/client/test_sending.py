@@ -1,10 +1,13 @@
 """Sending an envelope: again until it is accepted, and never drawn anew."""
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +16,14 @@ from typer.testing import CliRunner
 from curvote.base.errors import UserError
 from curvote.cli.commands import client as cli_client
 from curvote.client import sending
+from curvote.client.receipts import keep_receipt, salt_beside
 from curvote.client.sending import NotSent, send_envelope
 from curvote.intake.box import Intake
 from curvote.wire.envelope import issue_invitations
+from curvote.wire.merkle import MerkleTree, leaves_document
+from curvote.wire.receipt import Receipt, ReceiptKey, envelope_salt
 from tests.envelope_service import project, serving
-from tests.rounds import REPORTS, signed
+from tests.rounds import REPORTS, SERVER, signed
 
 
 class Fake(HTTPServer):
@@ -67,12 +73,14 @@ def test_it_asks_again_until_it_is_accepted() -> None:
     lost, drains, done = (0, {}, b""), (503, {}, b"x"), (200, {}, b"{}")
     waits: list[float] = []
     with fake(lost, busy, drains, done) as (url, server):
-        assert send_envelope(url, b"envelope", sleep=waits.append) == "accepted before"
+        assert send_envelope(url, b"envelope", sleep=waits.append).outcome == (
+            "accepted before"
+        )
         assert server.came == [b"envelope"] * 4
     assert waits[1] == 7
     assert all(0 < wait <= 60 for wait in waits)
     with fake((201, {}, b"{}")) as (url, _):
-        assert send_envelope(url, b"envelope") == "accepted"
+        assert send_envelope(url, b"envelope").outcome == "accepted"
 
 
 def test_a_refusal_is_final_and_in_plain_words() -> None:
@@ -120,7 +128,8 @@ def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(tmp_path, monkeyp
     (invitation,) = issue_invitations(REPORTS, 1)
     with Intake(place.intake) as intake:
         given = {"pipeline": "far", "needed": 1, "invitations": [invitation]}
-        intake.open_round("one-1", task=REPORTS, **given)
+        key = ReceiptKey.of_round(SERVER, REPORTS.digest())
+        intake.open_round("one-1", task=REPORTS, receipts=key, **given)
     (tmp_path / "task.json").write_bytes(signed(REPORTS))
     (tmp_path / "i.json").write_text(json.dumps(invitation.to_json()))
     (tmp_path / "curve.csv").write_text("1\n2\n3\n4\n")
@@ -149,4 +158,54 @@ def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(tmp_path, monkeyp
     assert {(e["new"], e["sha256"]) for _, e in told} == {(False, first["sha256"])}
     with Intake(place.intake) as intake:
         assert intake.round("one-1").accepted == 1
+        intake.close("one-1")
+        tree = MerkleTree(intake.leaves("one-1"))
     assert len([*(tmp_path / "home").rglob("outbox/*.json")]) == 1
+    (receipt,) = {each["receipt"] for _, each in told}
+    assert Path(receipt).stat().st_mode & 0o77 == 0
+    document = leaves_document(tree, REPORTS.digest())
+    (tmp_path / "leaves.json").write_text(json.dumps(document))
+    rounds = [{"task": REPORTS.digest(), "root": tree.root.hex(), "count": 1}]
+    (tmp_path / "c.json").write_text(json.dumps({"any": [{"rounds": rounds}]}))
+
+    def verify(*more: str) -> tuple[int, Any]:
+        words = ["verify", receipt, "--leaves", "leaves.json", "--json", *more]
+        done = CliRunner().invoke(cli_client.app, words)
+        return done.exit_code, json.loads(done.stdout or "null") or done.exception
+
+    code, proved = verify("--certificate", "c.json", "--task", "task.json")
+    about = {"once": True, "count": 1, "root_known": True}
+    about |= {"epsilon": REPORTS.epsilon, "signer": SERVER.fingerprint}
+    assert (code, proved | about) == (0, proved)
+    assert not verify()[1]["root_known"]
+    rounds[0]["count"] = 2
+    (tmp_path / "c.json").write_text(json.dumps(rounds))
+    assert "another tree" in str(verify("--certificate", "c.json")[1])
+    assert "another tree" in str(verify("--root", "0" * 64)[1])
+    (tmp_path / "task.json").write_bytes(signed(replace(REPORTS, number=2)))
+    assert "not what was asked" in str(verify("--task", "task.json")[1])
+
+
+def test_a_receipt_for_anything_else_is_not_kept(tmp_path: Path) -> None:
+    """Another envelope, task, salt or server, or more epsilon than was agreed to."""
+    envelope, task, other = tmp_path / "e.json", REPORTS.digest(), "0" * 64
+    envelope.write_bytes(b"{}\n")
+    salt = envelope_salt(salt_beside(envelope), b"{}\n").hex()
+    digest = hashlib.sha256(b"{}\n").hexdigest()
+    key, server = ReceiptKey.of_round(SERVER, task), SERVER.fingerprint
+    good = Receipt(task, 2.0, salt, digest)
+    assert salt_beside(envelope) == salt_beside(envelope)
+    for wrong in (
+        replace(good, envelope=other),
+        replace(good, salt=other),
+        replace(good, epsilon=2.5),
+    ):
+        with pytest.raises(UserError):
+            keep_receipt(envelope, key.sign(wrong), task, 2.0, server)
+    for about in ((other, 2.0, server), (task, 2.0, other), (task, 1.0, server)):
+        with pytest.raises(UserError):
+            keep_receipt(envelope, key.sign(good), *about)
+    with pytest.raises(UserError):
+        keep_receipt(envelope, {"leaf": "x"}, task, 2.0, server)
+    assert not envelope.with_suffix(".receipt").exists()
+    assert keep_receipt(envelope, key.sign(good), task, 2.0, server).exists()

@@ -37,7 +37,7 @@ class Group:
     def stop(self, seconds: float) -> None:
         """End."""
 
-    def put(self, sent: Any) -> Future[Any]:
+    def put(self, sent: Any, salt: Any = None) -> Future[Any]:
         """Return the outcome, or refuse."""
         if isinstance(self.fate, QueueFull):
             raise self.fate
@@ -79,7 +79,7 @@ def asked(
 @pytest.fixture
 def service(tmp_path: Path) -> IntakeService:
     """Return a service that accepts whatever comes."""
-    return IntakeService(Group([None]), IntakeMetrics(), PublishedTasks(tmp_path))  # type: ignore[arg-type]
+    return IntakeService(Group([None]), IntakeMetrics(), PublishedTasks(tmp_path), None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

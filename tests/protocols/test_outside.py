@@ -2,6 +2,7 @@
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,15 @@ from curvote.base.privacy import Budget
 from curvote.chain.registry import SYSTEMS
 from curvote.cli.commands.ledger import app
 from curvote.messages.amplification import OUTSIDER, ShuffledGuarantee, crowd_size
-from curvote.messages.message import messages_of
+from curvote.messages.message import message_of, messages_of
 from curvote.pipeline.config.project import Project
 from curvote.report.page import load_page_data, render_report
 from curvote.report.sentences import outsider_statement
 from curvote.systems.mrma.messages import DirectionVote
 from tests import online_round, plain, production
 from tests.ledgers import filled
+from tests.rounds import REPORTS
+from tests.server.test_intake_sums import direct_task
 
 
 def test_a_crowd_hides_and_a_lone_message_does_not() -> None:
@@ -49,6 +52,32 @@ def test_every_message_says_whether_it_is_shuffled() -> None:
         shuffled = False
 
     assert crowd_size(Tied(), 120) == 0
+
+
+@pytest.mark.parametrize("arm", ["joint", "one_of"])
+def test_a_direction_hides_by_its_own_law(arm: str) -> None:
+    """Better than whatever costs as much."""
+    task = direct_task(arm)
+    law = message_of(task).shuffled_law(task)
+    told = ShuffledGuarantee.from_local(task.cost(), 5000, law)
+    known = ShuffledGuarantee.from_local(task.cost(), 5000)
+    assert told is not None
+    assert known is not None
+    assert told.epsilon < 0.95 * known.epsilon
+
+
+def test_a_gaussian_report_hides_with_its_label() -> None:
+    """It had no figure; its label alone costs so much, and a few hide nothing."""
+    task = replace(REPORTS, epsilon=1.0, mechanism="gaussian", params={"delta": 1e-5})
+    law = message_of(task).shuffled_law(task)
+    assert law is not None
+    assert law.pure == pytest.approx(1 / (task.encoding.d + 1))
+    told = ShuffledGuarantee.from_local(task.cost(), 20_000, law)
+    assert told is not None
+    assert told.epsilon < 0.5
+    assert ShuffledGuarantee.from_local(task.cost(), 20, law) is None
+    laplace = replace(REPORTS, epsilon=1.0)
+    assert message_of(laplace).shuffled_law(laplace) is None
 
 
 @pytest.fixture(scope="module")

@@ -30,12 +30,14 @@ from curvote.wire.envelope import (
     seal_message,
 )
 from curvote.wire.key_tree import InvitationTree
+from curvote.wire.receipt import ReceiptKey
 from tests import postgres, rounds
 from tests.envelope_service import answered, invite, project, serving
 from tests.processes import until
 from tests.rounds import REPORTS, payload
 from tests.server.test_intake_group import taking
 from tests.server.test_intake_sums import answers, direct_task, filled, state
+from tests.vectors.envelope import KEY
 
 N = 40
 NOWHERE = Path("/nonexistent/intake.sqlite")
@@ -128,8 +130,9 @@ def test_tables_of_the_first_format_go_on(url: str) -> None:
     invited = invite(NOWHERE, 3)
     execute(
         url,
-        "DROP TABLE sums, marks",
-        "ALTER TABLE rounds DROP COLUMN keep, DROP COLUMN tree, DROP COLUMN merged",
+        "DROP TABLE sums, marks, leaves",
+        "ALTER TABLE rounds DROP COLUMN keep, DROP COLUMN tree, DROP COLUMN merged,"
+        " DROP COLUMN receipts",
         "UPDATE curvote_intake SET format = 1",
     )
     with Intake(NOWHERE) as intake:
@@ -137,6 +140,28 @@ def test_tables_of_the_first_format_go_on(url: str) -> None:
             intake.take(data, parse_message)
         assert intake.round("one-1").keep is None
         assert intake.round("one-1").accepted == 3
+
+
+def test_a_shared_database_keeps_leaves_as_a_file_does(
+    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Same receipts and tree, rewritten with the other rows."""
+    key, salts, trees = ReceiptKey.of_round(KEY, REPORTS.digest()), [b"s" * 32] * 5, []
+    invited = issue_invitations(REPORTS, 5)
+    sent = answered(invited)
+    about = {"pipeline": "far", "needed": 1, "invitations": invited, "receipts": key}
+    for _ in range(2):
+        with Intake(tmp_path / "intake.sqlite") as intake:
+            intake.open_round("one-1", task=REPORTS, **about)
+            assert not any(intake.take_batch(sent, parse_messages, salts))
+            intake.tidy()
+            assert None not in intake.receipts(sent, salts)
+            intake.close("one-1")
+            trees.append(intake.roots("far"))
+        monkeypatch.delenv(URL_VARIABLE, raising=False)
+    assert url
+    assert trees[0] == trees[1]
+    assert trees[0][0][2] == 5
 
 
 def gone_through(path: Path, invited: list[Invitation], to: str) -> list[Any]:
@@ -245,7 +270,7 @@ def test_no_row_tells_with_which_it_came(url: str) -> None:
 @pytest.mark.parametrize(
     ("statements", "said"),
     [
-        (["UPDATE curvote_intake SET format = 9"], "format 9, this one reads 2"),
+        (["UPDATE curvote_intake SET format = 9"], "format 9, this one reads 3"),
         (["DROP TABLE messages"], "other tables"),
         (["ALTER TABLE rounds DROP COLUMN seal"], "other tables"),
         (["DROP TABLE curvote_intake"], "other tables"),

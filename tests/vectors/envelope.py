@@ -4,6 +4,7 @@
 wrote a client has tested it against the one that is there.
 """
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.answer import answer_task, client_inputs
 from curvote.wire import signing
 from curvote.wire.envelope import Invitation, seal_message
+from curvote.wire.merkle import MerkleTree, leaves_document, proof_document
+from curvote.wire.receipt import Receipt, ReceiptKey, envelope_salt
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import Candidates, Task
 
@@ -146,13 +149,40 @@ def draws_vector(epsilon: float, seed: int) -> Any:
     return {**given, "words": taken, "noised": noised.tolist()}
 
 
+def receipts_vector(digest: str, epsilon: float, envelopes: list[bytes]) -> Any:
+    """Return the receipts of envelopes, and how the first is in their tree."""
+    upload = bytes(range(64, 96))
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32, 64)))
+    salts = [envelope_salt(upload, data) for data in envelopes]
+    given = [
+        Receipt(digest, epsilon, salt.hex(), hashlib.sha256(data).hexdigest())
+        for salt, data in zip(salts, envelopes, strict=True)
+    ]
+    leaves = [bytes.fromhex(receipt.leaf) for receipt in given]
+    tree, signing_key = MerkleTree(leaves), ReceiptKey.of_round(KEY, digest, key)
+    return {
+        "upload_salt": upload.hex(),
+        "envelopes": [data.decode() for data in envelopes],
+        "receipts": [receipt.to_json() for receipt in given],
+        "signed": signing_key.sign(given[0]),
+        "leaves": leaves_document(tree, digest),
+        "path": proof_document(tree, digest, leaves[0]),
+    }
+
+
 def made() -> dict[str, Any]:
     """Return all vectors."""
+    report, vote = (
+        message_vector(report_task(), 1, None, 1),
+        message_vector(vote_task(), 0, 1, 2),
+    )
+    envelopes = [report["envelope"].encode(), vote["envelope"].encode(), b"third\n"]
     return {
         "about": ABOUT,
         "fingerprint": KEY.fingerprint,
-        "report": message_vector(report_task(), 1, None, 1),
-        "vote": message_vector(vote_task(), 0, 1, 2),
+        "report": report,
+        "vote": vote,
+        "receipts": receipts_vector(report["digest"], 10.0, envelopes),
         "shares": [split_vector(e, d) for e in (0.1, 1.0, 10.0) for d in (1, 5, 7, 99)],
         "constants": [constants_vector(epsilon) for epsilon in EPSILONS],
         "draws": [draws_vector(e, 10 + i) for i, e in enumerate((0.25, 1.0, 5.0))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +20,7 @@ from curvote.ledger import places
 
 if TYPE_CHECKING:
     from curvote.ledger.book import Ledger
+    from curvote.wire.receipt import Receipt
 
 TaskFile = Annotated[Path, typer.Option("--task", help="The server's signed task.")]
 Invitation = Annotated[
@@ -154,6 +156,8 @@ def print_answer(done: dict[str, Any], as_json: bool) -> None:
         typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
     if "sent" in done:
         typer.echo(f"sent      {done['sent']} ({done['server_address']})")
+    if "receipt" in done:
+        typer.echo(f"receipt   {done['receipt'] or 'none'}")
     rest, cap = (format_budget(done[k], done[f"{k}_delta"]) for k in ("left", "cap"))
     typer.echo(f"left      {rest} of your cap of {cap}")
 
@@ -183,13 +187,16 @@ def describe_account(ledger: Ledger) -> list[str]:
 
 
 def answer_and_send(
-    make: Callable[[], dict[str, Any]], send: str | None, as_json: bool
+    make: Callable[[], dict[str, Any]], task: str, send: str | None, as_json: bool
 ) -> None:
     """Release a message, send it if ``send`` names a service, print both.
 
     One that was released before is sent from the outbox, and nothing is drawn. What was
-    released is said whatever becomes of the sending.
+    released is said whatever becomes of the sending. The receipt for an answer to the
+    task with digest ``task`` is kept beside the envelope.
     """
+    from curvote.client import receipts
+
     if send is None:
         print_answer(make(), as_json)
         return
@@ -197,7 +204,10 @@ def answer_and_send(
     done = make()
     done["server_address"] = send
     try:
-        done["sent"] = sending.send_envelope(send, Path(done["envelope"]).read_bytes())
+        path = Path(done["envelope"])
+        salt = receipts.salt_beside(path)
+        answer = sending.send_envelope(send, path.read_bytes(), salt=salt)
+        done |= {"sent": answer.outcome, "receipt": None}
     except UserError:
         print_answer(done | {"sent": "refused"}, as_json)
         raise
@@ -205,6 +215,13 @@ def answer_and_send(
         print_answer(done | {"sent": "not yet"}, as_json)
         typer.echo(f"curvote: {failed}", err=True)
         raise typer.Exit(1) from None
+    if answer.receipt is not None:
+        agreed = task, done["epsilon"], done.get("signer", done["server"])
+        try:
+            receipt_path = receipts.keep_receipt(path, answer.receipt, *agreed)
+            done["receipt"] = str(receipt_path)
+        except (UserError, OSError) as error:
+            typer.echo(f"curvote: the server's receipt is none: {error}", err=True)
     print_answer(done, as_json)
 
 
@@ -343,7 +360,10 @@ def answer(
             yes=yes,
         )
         if invitations is None:
-            answer_and_send(lambda: owner.answer(question, holdings), send, as_json)
+            digest = question.invitation.task
+            answer_and_send(
+                lambda: owner.answer(question, holdings), digest, send, as_json
+            )
             return
         from curvote.cli.client.table import answer_table
 
@@ -492,6 +512,63 @@ def show(ledger: LedgerFile = None, as_json: terminal.Json = False) -> None:
                 "form": form_stated.model_dump(mode="json") if form_stated else None,
             }
         )
+
+
+@app.command()
+def verify(
+    receipt: Annotated[Path, typer.Argument(help="The receipt (.receipt).")],
+    leaves: Annotated[
+        Path, typer.Option("--leaves", help="All leaves of its round, or its path.")
+    ],
+    root: Annotated[
+        str | None, typer.Option("--root", help="The root that you got another way.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="The release's certificate.")
+    ] = None,
+    task: Annotated[
+        Path | None, typer.Option("--task", help="The signed task that it answered.")
+    ] = None,
+    as_json: terminal.Json = False,
+) -> None:
+    """Check by a receipt that your envelope was counted, once, and at which epsilon."""
+    from curvote.client import receipts
+    from curvote.wire.receipt import read_receipt
+
+    try:
+        held = read_receipt(receipt.read_bytes())
+        roots: list[tuple[str, int | None]] = [] if root is None else [(root, None)]
+        if certificate is not None:
+            roots += _certified_roots(certificate.read_bytes(), held)
+        signed = task.read_bytes() if task else None
+        proved = receipts.verify_receipt(held, leaves.read_bytes(), roots, task=signed)
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}.") from None
+    if as_json:
+        terminal.print_json(proved)
+        return
+    for line in receipts.describe_verification(proved):
+        typer.echo(line)
+
+
+def _certified_roots(data: bytes, receipt: Receipt) -> list[tuple[str, int | None]]:
+    """Return the roots that a certificate states for the receipt's task.
+
+    UserError: it does not hold, is signed by another server than the receipt, or knows
+    no root of that task.
+    """
+    from curvote.report.certificate import verify as checker
+
+    try:
+        checker.check(data, receipt.signer)
+    except checker.RefusedError as error:
+        raise UserError(f"the certificate does not hold: {error}.") from None
+    messages = json.loads(data)["certificate"]["messages"]
+    trees = [m["envelopes"] for m in messages if m["task"]["digest"] == receipt.task]
+    roots = [(tree["root"], tree["count"]) for tree in trees if tree["root"]]
+    if not roots:
+        raise UserError("the certificate states no root of the receipt's task.")
+    return roots
 
 
 @app.command("raise-cap")

@@ -122,6 +122,36 @@ def merge(
 
 
 @app.command()
+def proofs(
+    pipeline: terminal.Pipeline,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the leaves of each closed round.")
+    ] = Path("leaves"),
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Write the leaves of closed rounds, for everybody who holds a receipt.
+
+    They say nothing of who took part; `curvote client verify --leaves` reads them.
+    """
+    from curvote.intake.box import Intake
+    from curvote.pipeline.store.artifacts import write_text
+    from curvote.wire.merkle import MerkleTree, leaves_document
+    from curvote.wire.strict_json import canonical_json
+
+    with Intake(_project_with(project, pipeline).intake) as intake:
+        closed = [r for r in intake.rounds(pipeline) if r.closed and r.receipts]
+        if not closed:
+            raise UserError(f"{pipeline} has no closed round that gave receipts.")
+        out.mkdir(parents=True, exist_ok=True)
+        for round_ in closed:
+            tree = MerkleTree(intake.leaves(round_.id))
+            path = out / f"{round_.asks}-{round_.task.number}-{round_.digest[:12]}.json"
+            text = canonical_json(leaves_document(tree, round_.digest)).decode()
+            write_text(path, f"{text}\n")
+            typer.echo(f"{path}: root {tree.root.hex()} of {len(tree.leaves):,}")
+
+
+@app.command()
 def invitations(
     tree: Annotated[
         Path,

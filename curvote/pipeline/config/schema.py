@@ -166,6 +166,14 @@ class Waiting(Strict):
     sealed: bool = False
     keep: Literal["sums", "rows"] | None = None
     invitations: Literal["lines", "tree"] = "lines"
+    receipts: bool | None = None
+
+    @property
+    def gives_receipts(self) -> bool:
+        """Whether rounds give receipts: by default where no tree saves the room."""
+        if self.receipts is None:
+            return self.invitations == "lines"
+        return self.receipts
 
     def stated_minimum(self, message: str) -> int | None:
         """Return the stated minimum of messages of a kind; None: not stated."""

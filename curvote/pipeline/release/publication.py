@@ -29,6 +29,7 @@ from curvote.pipeline.release.windows import find_round, release_of, release_win
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import envelope, signing
 from curvote.wire.key_tree import InvitationTree
+from curvote.wire.receipt import ReceiptKey
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import AnyTask
 
@@ -142,6 +143,7 @@ def _open_rounds(
                 else [i for i in invited if i.task == task.digest()],
                 seal=seal,
                 keep=_kept_form(configured, task),
+                receipts=_receipt_key(project, configured, task),
             )
     ids = [release_of(step).id for step in new]
     opened = [round_ for name in ids if (round_ := find_round(project, name))]
@@ -150,6 +152,16 @@ def _open_rounds(
     # Last: only now it is known what to seal to.
     published = _publish_task(project, [*rounds, *opened])
     return published or _describe_publication(*places, opened)
+
+
+def _receipt_key(
+    project: Project, configured: ConfiguredPipeline, task: AnyTask
+) -> ReceiptKey | None:
+    """Return a new key for the receipts of a task's round; None: it gives none."""
+    waits = configured.pipeline.intake
+    if waits is None or not waits.gives_receipts or isinstance(task.epsilon, str):
+        return None  # or nothing is noised, so there is no epsilon to be held to
+    return ReceiptKey.of_round(server_key(project), task.digest())
 
 
 def _kept_form(configured: ConfiguredPipeline, task: AnyTask) -> str:

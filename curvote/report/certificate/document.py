@@ -126,9 +126,7 @@ def accepted_roots(project: Project, pipeline: str) -> Mapping[str, tuple[str, i
     if not store_exists(project.intake):
         return {}
     with Intake(project.intake) as intake:
-        # An intake of before there were receipts has kept none.
-        read: Any = getattr(intake, "roots", lambda _: [])
-        return {task: (root, count) for task, root, count in read(pipeline)}
+        return {task: (root, n) for task, root, n in intake.roots(pipeline)}
 
 
 def released_messages(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
@@ -59,6 +60,11 @@ class VectorMessage(Message):
     def mechanisms(self, task: Task, n: int | None = None) -> Sequence[PrivUnit]:
         """Return that of the whole message."""
         return (self._reporter(task).mechanism,)
+
+    def shuffled_law(self, task: Task) -> Blanket:
+        """Return the blanket of the vector's law."""
+        law: Blanket = self._reporter(task).mechanism.blanket()
+        return law
 
     def sum_form(self, task: Task) -> SumForm:
         """Return the vector to be summed, at the precision that its length allows."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
 from curvote.base import validate
+from curvote.base.blanket import Blanket
 from curvote.base.classes import Classes
 from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
@@ -207,6 +208,10 @@ class Answer(CodeMessage):
     who, mechanism = "every person asked", "the best encoder"
     what = "one noised answer about the model"
     detail = "with all of epsilon, once a window"
+
+    def shuffled_law(self, task: Task) -> Blanket:
+        """Return the blanket of the encoder's law."""
+        return task.noise().blanket()
 
     def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
         """Return the description of an answer, with what is asked and how."""

@@ -1,5 +1,6 @@
 """Messages of MRMA and its variants: a report, then a vote of somebody else."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
+from curvote.base.accounting import TruncatedGaussian
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import InternalError
 from curvote.base.privacy import label_budget_share
@@ -18,6 +20,7 @@ from curvote.client.report import Reporter, candidate_scores, draw_votes
 from curvote.curves.encoding import Encoding, classifier_features, decision_sign
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.exact import uniform_below
+from curvote.mechanisms.gaussian import Gaussian
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import (
@@ -100,6 +103,15 @@ class Report(Message):
         """Return that of the features, and that of the label."""
         reporter = Reporter.for_task(task)
         return reporter.features, reporter.label
+
+    def shuffled_law(self, task: Task) -> TruncatedGaussian | None:
+        """Return the law of Gaussian numbers beside a label; None of others."""
+        reporter = Reporter.for_task(task)
+        numbers, d = reporter.features, task.encoding.d
+        if not isinstance(numbers, Gaussian):
+            return None
+        pure = reporter.label.epsilon
+        return TruncatedGaussian(pure, numbers.sigma, math.sqrt(d), d)
 
     def count_numbers(self, task: Task) -> int:
         """Return d, the numbers of z."""
