@@ -536,12 +536,14 @@ def verify(
     from curvote.wire.receipt import read_receipt
 
     try:
-        held = read_receipt(receipt.read_bytes())
+        kept_receipt = read_receipt(receipt.read_bytes())
         roots: list[tuple[str, int | None]] = [] if root is None else [(root, None)]
         if certificate is not None:
-            roots += _certified_roots(certificate.read_bytes(), held)
+            roots += _certified_roots(certificate.read_bytes(), kept_receipt)
         signed = task.read_bytes() if task else None
-        proved = receipts.verify_receipt(held, leaves.read_bytes(), roots, task=signed)
+        proved = receipts.verify_receipt(
+            kept_receipt, leaves.read_bytes(), roots, task=signed
+        )
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}.") from None
     if as_json:
