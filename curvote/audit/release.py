@@ -21,6 +21,7 @@ from curvote.chain import stage as stages
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import CLIENT_BLOCK, Columns, Place
 from curvote.checks import examples, word_checks
+from curvote.checks.child import run_in_child
 from curvote.ledger import account, session
 from curvote.ledger.register import open_books
 from curvote.messages import message as messages
@@ -224,7 +225,7 @@ class TableRelease(Release):
         def leave() -> ReleaseOutcome:
             return self.leave(people, word_checks.Tape())
 
-        return [leave(), *(word_checks.run_in_child(leave) for _ in range(children))]
+        return [leave(), *(run_in_child(leave) for _ in range(children))]
 
     def candidates(self, n: int) -> Any:
         """Return the candidates as the stage assigns them."""

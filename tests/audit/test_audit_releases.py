@@ -19,7 +19,6 @@ from curvote.checks.word_checks import (
     Tape,
     WordMismatch,
     play_tape,
-    run_in_child,
 )
 from curvote.mechanisms import exact, make, names
 from curvote.messages import stages

@@ -1,0 +1,134 @@
+"""Draws of a call: alone, between two others, in children; or of a command."""
+
+import gc
+import inspect
+import random
+import subprocess
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from curvote.audit.outcomes import Columns, Raised, aligned, outcome_columns
+from curvote.base.errors import InternalError, UserError
+from curvote.checks.child import run_in_child
+
+PER_CHILD = 64  # draws of each child
+
+
+class Caller:
+    """The call as draws: columns of n outcomes of a record, and how many were made."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call, self._batch, self.runs = call, _takes_count(call), 0
+
+    def outputs(self, record: Any, n: int) -> Sequence[Any]:
+        """Return ``n`` outcomes; what is raised is one."""
+        self.runs += n
+        if not self._batch:
+            return [self._attempt(record) for _ in range(n)]
+        outputs = self._attempt(record, n)
+        if isinstance(outputs, Raised):
+            return [outputs] * n
+        if not hasattr(outputs, "__len__") or len(outputs) != n:
+            raise UserError(f"call(record, n) must return n outputs, here {n}.")
+        return [*outputs]
+
+    def columns(self, record: Any, n: int) -> Columns:
+        """Return ``n`` outcomes as columns."""
+        return outcome_columns(self.outputs(record, n))
+
+    def between(self, record: Any, *, known: Any, n: int) -> Columns:
+        """Return outcomes of a record, less those of a known one before and after."""
+        if self._batch:
+            parts = [self.outputs(r, n) for r in (known, record, known)]
+        else:
+            rows = [
+                [self._attempt(r) for r in (known, record, known)] for _ in range(n)
+            ]
+            self.runs += 3 * n
+            parts = [*zip(*rows, strict=True)]
+        return compared(*map(outcome_columns, parts))
+
+    def in_children(self, record: Any, *, known: Any, n: int, anew: bool) -> Columns:
+        """Return outcomes in a child of a fork, less the parent's and a sibling's.
+
+        In children generators of NumPy and `random` are seeded ``anew``: whoever forks
+        has to do that, whereas nobody can for what a library keeps of its own.
+        """
+        kinds = (np.random.BitGenerator, random.Random)
+        known_kinds = [o for o in gc.get_objects() if issubclass(type(o), kinds)]
+        generators = known_kinds if anew else []
+        parts: list[list[Any]] = [[], [], []]
+        while len(parts[0]) < n:
+            size = min(PER_CHILD, n - len(parts[0]))
+            for part, x in ((1, record), (2, known)):
+                make = partial(self.outputs, x, size)
+                parts[part] += _forked(make, size, generators)
+            parts[0] += self.outputs(known, size)
+            self.runs += 2 * size  # a child counts for itself alone
+        return compared(*map(outcome_columns, parts))
+
+    def _attempt(self, *arguments: Any) -> Any:
+        try:
+            return self._call(*arguments)
+        except Exception as error:  # noqa: BLE001 - an outcome like any other
+            return Raised(type(error).__name__, str(error))
+
+
+def run_command(words: list[str], record: str) -> dict[str, Any]:
+    """Return all that a command shows for a record, instead of {} or on its stdin."""
+    filled = [word.replace("{}", record) for word in words]
+    given = record.encode() if filled == words else b""
+    done = subprocess.run(filled, input=given, capture_output=True, check=False)
+    return {"exit": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
+
+
+def _takes_count(call: Callable[..., Any]) -> bool:
+    """Return whether a call takes the number of draws after the record."""
+    try:
+        parameters = [*inspect.signature(call).parameters.values()]
+    except (TypeError, ValueError):
+        return False
+    places = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    second = [p for p in parameters if p.kind in places][1:2]
+    return any(p.default is p.empty or p.name == "n" for p in second)
+
+
+def _forked(
+    make: Callable[[], Sequence[Any]], n: int, generators: Sequence[Any]
+) -> Sequence[Any]:
+    """Return what a child makes, in which these generators were seeded anew."""
+
+    def seed_and_make() -> Sequence[Any]:
+        for generator in generators:
+            if isinstance(generator, random.Random):
+                generator.seed()
+            else:
+                generator.state = type(generator)().state
+        return make()
+
+    with warnings.catch_warnings():
+        # Of threads at a fork, which a child that only draws leaves alone.
+        warnings.simplefilter("ignore")
+        try:
+            return run_in_child(seed_and_make)
+        except InternalError:
+            return [Raised("no answer", "of a child")] * n
+
+
+def compared(before: Columns, columns: Columns, after: Columns) -> Columns:
+    """Return the columns of outcomes less, and plus, those of neighbours."""
+    result: Columns = {}
+    for word, other in (("before", before), ("after", after)):
+        sides = aligned(columns, other)
+        for name, values in sides[0].items():
+            with np.errstate(all="ignore"):
+                result[f"{name} less that {word}"] = values - sides[1][name]
+                result[f"{name} plus that {word}"] = values + sides[1][name]
+    return result

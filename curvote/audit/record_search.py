@@ -1,0 +1,126 @@
+"""Records to compare, and the search of a domain for those that stand out."""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from curvote.audit.caller import Caller
+from curvote.audit.outcomes import Columns, Raised
+from curvote.base.errors import UserError
+from curvote.checks.events import LARGE, FloatArray, finite_rows
+
+Records = tuple[Any, Any]
+# Records of a domain that are searched, those that are left of them, and of a list.
+SCREENED, STANDING_OUT, RANKED = 1000, 4, 16
+FEWEST_DRAWS = 8
+# Corners of the numbers, tried where they lie in the domain.
+CORNERS = (0.0, -0.0, 5e-324, 1e-300, 1e-9, -5e-324, -1e-9, 0.1, 1.0)
+ODD = [math.nan, math.inf, -math.inf, 1.7e308, -1.7e308, None]
+
+
+class RecordSearch:
+    """The records to compare, those of which a domain is searched first."""
+
+    def __init__(self, caller: Caller, inputs: Any, *, odd: bool) -> None:
+        self._caller, self._rng = caller, np.random.default_rng(0)
+        self._neighbours = False
+        self._domain: list[Any] = []
+        if isinstance(inputs, tuple) and len(inputs) == 2:
+            if all(isinstance(x, Real) and not isinstance(x, bool) for x in inputs):
+                self.anchors = self._open_domain(*inputs)
+                if odd:
+                    self.anchors += ODD
+                return
+            self._neighbours = True
+        elif not isinstance(inputs, list) or len(inputs) < 2:
+            raise UserError("inputs are a tuple of two, or a list of at least two.")
+        self.anchors = [*inputs]
+
+    def _open_domain(self, low: Any, high: Any) -> list[Any]:
+        """Fill the domain; return its corners."""
+        if not -math.inf < low < high < math.inf:
+            raise UserError(f"({low!r}, {high!r}) is no interval.")
+        middle, width = low + (high - low) / 2, high - low
+        integers = all(isinstance(x, int | np.integer) for x in (low, high))
+        if integers and self._is_refused(low // 1 + 0.5) and not self._is_refused(low):
+            count = min(SCREENED, width + 1)
+            steps = {low + round(i * width / (count - 1)) for i in range(count)}
+            self._domain = sorted(steps)
+            corners = [low, high, (low + high) // 2, low + 1, high - 1]
+        else:
+            tenths = np.arange(math.ceil(10 * low), math.floor(10 * high) + 1) / 10
+            tenths = tenths[:: len(tenths) // 100 + 1]
+            random_places = self._rng.uniform(low, high, SCREENED)
+            places = np.concatenate([np.linspace(low, high, 21), tenths, random_places])
+            self._domain = np.unique(places).tolist()
+            beside = math.nextafter(low, math.inf), math.nextafter(high, -math.inf)
+            inside = [x for x in CORNERS if low <= x <= high]
+            corners = [float(low), float(high), middle, *beside, *inside]
+        return [*{repr(x): x for x in corners}.values()]
+
+    def _is_refused(self, record: Any) -> bool:
+        outputs = self._caller.outputs(record, FEWEST_DRAWS)
+        return all(isinstance(output, Raised) for output in outputs)
+
+    def pairs(self, budget: int) -> list[Records]:
+        """Return the pairs of records to rank, after a search by ``budget`` calls."""
+        records = self.anchors
+        if self._neighbours:
+            turned = [x[::-1] for x in records if isinstance(x, np.ndarray) and x.ndim]
+            both = [records, turned]  # the same in another order
+            return [(x, x2) for x, x2 in filter(None, both)]
+        if self._domain:
+            extreme = self._standing_out(self._domain, STANDING_OUT, budget)
+            step = (
+                1 if isinstance(self._domain[0], int) else 0.02 * np.ptp(self._domain)
+            )
+            near = [min(x + step, self._domain[-1]) for x in extreme]
+            records = [*records, *extreme, *near]
+        elif len(records) > RANKED:
+            some = self._standing_out(records[2:], RANKED - 2, budget)
+            records = [*records[:2], *some]
+        return [*combinations(records, 2)]
+
+    def _standing_out(
+        self, records: Sequence[Any], keep: int, budget: int
+    ) -> list[Any]:
+        """Return the records whose draws are least like those of all others.
+
+        In rounds of half the budget, of which a sixteenth of the records is left.
+        """
+        most = max(budget // (2 * FEWEST_DRAWS), 2 * keep)
+        some = sorted(self._rng.permutation(len(records))[:most])
+        records = [records[i] for i in some]
+        while len(records) > keep:
+            n = max(budget // 2 // len(records), FEWEST_DRAWS // 2)
+            draws = [self._caller.columns(x, n) for x in records]
+            features = _features(draws, records if self._domain else None)
+            off = np.abs(features - np.median(features, axis=0))
+            spread = np.median(off, axis=0)
+            scale = np.where(spread > 0, spread, 1e-9 + 1e-6 * off.max(axis=0))
+            strangest = np.argsort(-(off / scale).max(axis=1))
+            size = max(keep, len(records) // 16)
+            records = [records[i] for i in strangest[:size]]
+        return [*records]
+
+
+def _features(draws: Sequence[Columns], records: Sequence[Any] | None) -> FloatArray:
+    """Return median, spread and number of values of each column, a row for each record.
+
+    Where records are numbers the median is what is left of a straight line.
+    """
+    features: list[FloatArray] = []
+    for name in {name: None for columns in draws for name in columns}:
+        sides = [finite_rows(some.get(name, np.full(1, LARGE))) for some in draws]
+        middles = np.array([np.median(side) for side in sides])
+        if records is not None and np.abs(middles).max() < math.sqrt(LARGE):
+            places = np.asarray(records, dtype=np.float64)
+            middles -= np.polyval(np.polyfit(places, middles, 1), places)
+        spreads = [np.abs(side - np.median(side)).mean() for side in sides]
+        values = [len(np.unique(side)) / len(side) for side in sides]
+        features += [middles, np.log(np.array(spreads) + 1e-12), np.array(values)]
+    return np.stack(features, axis=1)
