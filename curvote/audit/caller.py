@@ -22,7 +22,7 @@ class Caller:
     """The call as draws: columns of n outcomes of a record, and how many were made."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
-        self._call, self._batch, self.runs = call, _takes_count(call), 0
+        self._call, self._batch, self.runs = call, takes_count(call), 0
 
     def outputs(self, record: Any, n: int) -> Sequence[Any]:
         """Return ``n`` outcomes; what is raised is one."""
@@ -86,7 +86,7 @@ def run_command(words: list[str], record: str) -> dict[str, Any]:
     return {"exit": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
 
-def _takes_count(call: Callable[..., Any]) -> bool:
+def takes_count(call: Callable[..., Any]) -> bool:
     """Return whether a call takes the number of draws after the record."""
     try:
         parameters = [*inspect.signature(call).parameters.values()]

@@ -109,7 +109,7 @@ class _Trial:
 
     def output_event(self, event: Event) -> OutputEvent:
         """Return an event in words, and as a predicate of what is released."""
-        words, text = str(event), number_text(event.low)
+        words, text = str(event), number_text(event.score, event.low)
         if event.low == event.high and text is not None:
             words = f"{event.score} is {text!r}"
 

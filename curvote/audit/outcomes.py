@@ -15,20 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from curvote.checks.events import LARGE, FloatArray
+from curvote.checks.events import MISSING, FloatArray
 
 Columns = dict[str, FloatArray]
 Leaf = tuple[str, float | str]
 # Elements of a list that become columns; how deep lists and objects are looked into.
 MOST_NUMBERS, DEEPEST = 64, 6
-# What stands where an outcome has no such leaf: no number of an output is as large.
-MISSING = 4 * LARGE
 # Beyond it a float is no longer every integer.
 EXACT = 2**53
 LONGEST_TEXT, MOST_TEXTS = 120, 100_000
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_TEXTS: dict[float, str] = {}  # texts of the numbers, for whoever reads an event
+# Texts of the numbers in a column, for whoever reads an event.
+_TEXTS: dict[tuple[str, float], str] = {}
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,17 @@ class Raised:
     text: str
 
 
-def text_number(text: str) -> float:
-    """Return the number that stands for a text."""
+def text_number(name: str, text: str) -> float:
+    """Return the number that stands for a text in the column ``name``."""
     number = float(zlib.crc32(text.encode("utf-8", "backslashreplace")))
-    if number not in _TEXTS and len(_TEXTS) < MOST_TEXTS:
-        _TEXTS[number] = text[:LONGEST_TEXT]
+    if len(_TEXTS) < MOST_TEXTS:
+        _TEXTS[name, number] = text[:LONGEST_TEXT]
     return number
 
 
-def number_text(number: float) -> str | None:
-    """Return the text that a number stands for, if it was seen."""
-    return _TEXTS.get(number)
+def number_text(name: str, number: float) -> str | None:
+    """Return the text that a number stands for in a column, if it was seen."""
+    return _TEXTS.get((name, number))
 
 
 def outcome_columns(outputs: Sequence[Any]) -> Columns:
@@ -63,8 +62,8 @@ def outcome_columns(outputs: Sequence[Any]) -> Columns:
         for name, value in row.items():
             if name not in columns:
                 columns[name] = np.full(len(rows), MISSING)
-            number = text_number(value) if isinstance(value, str) else value
-            columns[name][i] = number
+            is_text = isinstance(value, str)
+            columns[name][i] = text_number(name, value) if is_text else value
     return columns
 
 
@@ -96,10 +95,10 @@ def _number_columns(outputs: Sequence[Any]) -> Columns | None:
         return None
     if rows.dtype.kind in "iuO" and (abs(rows) >= EXACT).any():
         return None
-    names = [name for name, _ in _leaves(first, "output", 0)]
-    form = np.full(len(rows), text_number(str(dict(_leaves(first, "", 0))["form of "])))
-    numbers = rows.astype(np.float64).T
-    return dict(zip(names, (*numbers, form), strict=True))
+    *names, form = [name for name, _ in _leaves(first, "output", 0)]
+    number = text_number(form, str(dict(_leaves(first, "output", 0))[form]))
+    columns = dict(zip(names, rows.astype(np.float64).T, strict=True))
+    return {**columns, form: np.full(len(rows), number)}
 
 
 def _leaves(value: Any, name: str, depth: int) -> Iterator[Leaf]:

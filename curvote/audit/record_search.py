@@ -76,7 +76,9 @@ class RecordSearch:
         if self._domain:
             extreme = self._standing_out(self._domain, STANDING_OUT, budget)
             step = (
-                1 if isinstance(self._domain[0], int) else 0.02 * np.ptp(self._domain)
+                1
+                if isinstance(self._domain[0], int)
+                else float(0.02 * np.ptp(self._domain))
             )
             near = [min(x + step, self._domain[-1]) for x in extreme]
             records = [*records, *extreme, *near]

@@ -53,7 +53,8 @@ MOST_COLUMNS = 8
 # Thresholds for each score, and single values that are tried as events.
 QUANTILES = np.concatenate([[1e-3, 1e-2], np.linspace(0, 1, 34)[1:-1], [0.99, 0.999]])
 MOST_VALUES = 12
-LARGE = 1e100
+# What stands for infinity, for NaN, and where an output has no such number.
+LARGE, NAN, MISSING = 1e100, 2e100, 4e100
 FINEST = 1200.0  # finer than 2^-1074, the smallest double
 # How many events are judged on the held-out draws; each shares the error rate.
 MOST_EVENTS = 8
@@ -77,8 +78,8 @@ def binary_precision(values: FloatArray) -> FloatArray:
 
 def finite_rows(rows: FloatArray) -> FloatArray:
     """Return the rows with numbers of their own for NaN and infinities."""
-    clipped = np.clip(rows, -LARGE, LARGE)
-    return np.where(np.isnan(rows), 2 * LARGE, clipped)
+    clipped = np.where(rows == MISSING, rows, np.clip(rows, -LARGE, LARGE))
+    return np.where(np.isnan(rows), NAN, clipped)
 
 
 def number_scores(
@@ -123,7 +124,9 @@ class Event:
 
     def __str__(self) -> str:
         if self.low == self.high:
-            return f"{self.score} = {self.low:g}"
+            special = {LARGE: "is infinite", NAN: "is NaN", MISSING: "is missing"}
+            word = special.get(self.low, f"= {self.low:g}")
+            return f"{self.score} {word}"
         if np.isinf(self.low):
             return f"{self.score} <= {self.high:.6g}"
         if np.isinf(self.high):
