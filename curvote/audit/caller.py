@@ -6,7 +6,7 @@ import random
 import subprocess
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ from curvote.audit.outcomes import Columns, Raised, aligned, outcome_columns
 from curvote.base.errors import InternalError, UserError
 from curvote.checks.child import run_in_child
 
-PER_CHILD = 64  # draws of each child
+# Draws of each child, or more, so that there are not too many children.
+PER_CHILD, MOST_CHILDREN = 64, 16
+# How many objects that a call refers to are searched for generators.
+MOST_OBJECTS = 200_000
 
 
 class Caller:
@@ -58,18 +61,30 @@ class Caller:
         In children generators of NumPy and `random` are seeded ``anew``: whoever forks
         has to do that, whereas nobody can for what a library keeps of its own.
         """
-        kinds = (np.random.BitGenerator, random.Random)
-        known_kinds = [o for o in gc.get_objects() if issubclass(type(o), kinds)]
-        generators = known_kinds if anew else []
+        generators = self._generators if anew else ()
         parts: list[list[Any]] = [[], [], []]
         while len(parts[0]) < n:
-            size = min(PER_CHILD, n - len(parts[0]))
+            size = min(max(PER_CHILD, n // MOST_CHILDREN), n - len(parts[0]))
             for part, x in ((1, record), (2, known)):
                 make = partial(self.outputs, x, size)
                 parts[part] += _forked(make, size, generators)
             parts[0] += self.outputs(known, size)
             self.runs += 2 * size  # a child counts for itself alone
         return compared(*map(outcome_columns, parts))
+
+    @cached_property
+    def _generators(self) -> list[Any]:
+        """All generators of NumPy and `random`: of the process, and of the call."""
+        kinds = (np.random.BitGenerator, random.Random)
+        # What was frozen is not listed, and is reached from the call alone.
+        reached: dict[int, Any] = {}
+        layer: list[Any] = [self._call]
+        while layer and len(reached) < MOST_OBJECTS:
+            reached |= {id(o): o for o in layer}
+            referents = {id(o): o for o in gc.get_referents(*layer)}
+            layer = [o for key, o in referents.items() if key not in reached]
+        objects = {id(o): o for o in gc.get_objects()} | reached
+        return [o for o in objects.values() if issubclass(type(o), kinds)]
 
     def _attempt(self, *arguments: Any) -> Any:
         try:

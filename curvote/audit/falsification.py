@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from curvote.audit.caller import Caller, compared, run_command
-from curvote.audit.outcomes import Columns, number_text, outcome_columns
+from curvote.audit.outcomes import Columns, Raised, number_text, outcome_columns
 from curvote.audit.record_search import FEWEST_DRAWS, Records, RecordSearch
 from curvote.audit.scorer import Scorer
 from curvote.base.errors import UserError
@@ -25,6 +25,7 @@ from curvote.checks.events import Event, Scores
 # two others, and calls in children; the proof has the rest.
 SCREEN, RANK, BETWEEN, CHILDREN = 0.15, 0.2, 0.1, 0.05
 SUSPECT = 0.4  # of what is left, where a way of calling looks suspicious
+DRAWS_OF_RECORD = 100  # at least, for the ranking of pairs
 # Pairs that are drawn anew, with their shares of what is left for the proof.
 PROVED = (0.5, 0.25, 0.25)
 # Default runs: what a call costs decides, up to so many; seconds that they may take.
@@ -147,9 +148,9 @@ def falsify(
         command with its options, which gets a record, a text, where {} stands, or else
         on its standard input; its exit code and what it prints are the outcome.
     inputs : tuple or list
-        A tuple of two numbers is an interval to search (of integers, where both are and
-        the call takes no others), a tuple of two other things two neighbours, a list
-        the records to compare pairwise.
+        A tuple of two numbers is an interval to search (where both are integers, and
+        the call answers with integers or takes no others, of integers), a tuple of two
+        other things two neighbours, a list the records to compare pairwise.
     epsilon : float
         The claim, for each call and any two of these records.
     delta : float, default=0.0
@@ -174,7 +175,7 @@ def falsify(
     Raises
     ------
     UserError
-        The claim is none, there are no two records, or too few runs.
+        The claim is none, there are no two records, too few runs, or no call succeeds.
 
     Notes
     -----
@@ -199,12 +200,16 @@ def falsify(
     caller = Caller(call)
     search = RecordSearch(caller, inputs, odd=odd)
     budget = runs or _affordable_runs(caller, search.anchors[:2])
-    pairs = search.pairs(int(SCREEN * budget))
+    most = max(int(RANK * budget / DRAWS_OF_RECORD), 3)
+    pairs = search.pairs(int(SCREEN * budget), most)
     ranked = _rank_pairs(caller, pairs, int(RANK * budget), delta)
     left = budget - caller.runs
     # No event of a claim that holds differs by more than tanh(epsilon / 2) + delta.
     widest = (1 + math.tanh(epsilon / 2) + delta) / 2
-    pair, _, gap = ranked[0]
+    pair, scorer, gap = ranked[0]
+    outputs = [] if scorer.names else caller.outputs(pair[0], 1)
+    if outputs and isinstance(outputs[0], Raised):
+        raise UserError(f"every call fails alike: {outputs[0].text}")
     widest = widest if gap <= widest else 1.0  # then no other way is needed
     ways = _ways(caller, pair, budget, forks=forks, delta=delta, widest=widest)
     trials = [
@@ -259,8 +264,8 @@ def _ways(
         draw = partial(way, known=pair[0])
         probes = [draw(x, n=n) for x in pair]
         scorer = Scorer.learn(*probes)
-        scores = [scorer.scores(probe) for probe in probes]
-        gap = _widest_gap(events.propose_events(*scores, delta))
+        first, second = (scorer.scores(probe) for probe in probes)
+        gap = _widest_gap(events.propose_events(first, second, delta))
         yield draw, scorer, SUSPECT if gap > widest else share, stands
 
 
@@ -292,20 +297,25 @@ def _affordable_runs(caller: Caller, records: Sequence[Any]) -> int:
 def _rank_pairs(
     caller: Caller, pairs: Sequence[Records], budget: int, delta: float
 ) -> list[tuple[Records, Scorer, float]]:
-    """Return the pairs that draws tell apart best, with their scorers and gaps."""
+    """Return pairs with their scorers and gaps.
+
+    Those that draws tell apart best, and the first of all, which is the widest.
+    """
     records = {id(x): x for pair in pairs for x in pair}
     n = max(budget // len(records), FEWEST_DRAWS)
     draws = {key: caller.columns(x, n) for key, x in records.items()}
-    ranked = []
+    ranked: list[tuple[float, tuple[Records, Scorer, float]]] = []
     for first, second in pairs:
         sides = draws[id(first)], draws[id(second)]
         scorer = Scorer.learn(*sides)
-        scores = [scorer.scores(side) for side in sides]
-        proposals = [*events.propose_events(*scores, delta)]
+        scores, scores2 = map(scorer.scores, sides)
+        proposals = [*events.propose_events(scores, scores2, delta)]
         entry = (first, second), scorer, _widest_gap(proposals)
         ranked.append((max(e.promise for e in proposals), entry))
-    ranked.sort(key=lambda entry: -entry[0])
-    return [entry for _, entry in ranked[: len(PROVED)]]
+    best = sorted(ranked, key=lambda entry: -entry[0])[: len(PROVED)]
+    if ranked[0] not in best:
+        best[-1] = ranked[0]
+    return [entry for _, entry in best]
 
 
 def _widest_gap(proposals: Iterable[Event]) -> float:

@@ -62,8 +62,8 @@ def outcome_columns(outputs: Sequence[Any]) -> Columns:
         for name, value in row.items():
             if name not in columns:
                 columns[name] = np.full(len(rows), MISSING)
-            is_text = isinstance(value, str)
-            columns[name][i] = text_number(name, value) if is_text else value
+            number = text_number(name, value) if isinstance(value, str) else value
+            columns[name][i] = number
     return columns
 
 
@@ -122,8 +122,10 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[Leaf]:
             yield f"all of {name}", str(zlib.crc32(flat.tobytes()))
     elif isinstance(value, Real):
         yield from _number_leaf(value, name)
-    elif isinstance(value, str | bytes | bytearray):
+    elif isinstance(value, str):
         yield from _text_leaves(value, name, depth)
+    elif isinstance(value, bytes | bytearray):
+        yield from _byte_leaves(value, name, depth)
     elif depth < DEEPEST and (parts := _parts(value, name)) is not None:
         yield f"parts of {name}", repr([part for part, _ in parts])
         yield f"length of {name}", float(len(parts))
@@ -162,16 +164,19 @@ def _number_leaf(value: Any, name: str) -> Iterator[Leaf]:
         yield f"digits of {name}", str(value)
 
 
-def _text_leaves(value: str | bytes, name: str, depth: int) -> Iterator[Leaf]:
-    """Yield length and text, and what stands in it: JSON, numbers, bytes."""
-    yield f"length of {name}", float(len(value))
+def _byte_leaves(value: bytes | bytearray, name: str, depth: int) -> Iterator[Leaf]:
     try:
-        text = value if isinstance(value, str) else value.decode("utf-8")
+        yield from _text_leaves(value.decode("utf-8"), name, depth)
     except UnicodeDecodeError:
-        yield f"all of {name}", bytes(value).hex()
+        yield f"length of {name}", float(len(value))
+        yield f"all of {name}", value.hex()
         for i, byte in enumerate(value[:16]):
             yield f"byte {i} of {name}", float(byte)
-        return
+
+
+def _text_leaves(text: str, name: str, depth: int) -> Iterator[Leaf]:
+    """Yield length and text, and what stands in it: JSON or numbers."""
+    yield f"length of {name}", float(len(text))
     if text[:1] in {"{", "["} and depth < DEEPEST:
         with suppress(ValueError):
             yield from _leaves(json.loads(text), name, depth + 1)

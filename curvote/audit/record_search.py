@@ -29,11 +29,11 @@ class RecordSearch:
         self._caller, self._rng = caller, np.random.default_rng(0)
         self._neighbours = False
         self._domain: list[Any] = []
+        self._corners: list[Any] = []
         if isinstance(inputs, tuple) and len(inputs) == 2:
             if all(isinstance(x, Real) and not isinstance(x, bool) for x in inputs):
-                self.anchors = self._open_domain(*inputs)
-                if odd:
-                    self.anchors += ODD
+                low, high, *corners = self._open_domain(*inputs)
+                self.anchors, self._corners = [low, high, *ODD * odd], corners
                 return
             self._neighbours = True
         elif not isinstance(inputs, list) or len(inputs) < 2:
@@ -45,8 +45,9 @@ class RecordSearch:
         if not -math.inf < low < high < math.inf:
             raise UserError(f"({low!r}, {high!r}) is no interval.")
         middle, width = low + (high - low) / 2, high - low
-        integers = all(isinstance(x, int | np.integer) for x in (low, high))
-        if integers and self._is_refused(low // 1 + 0.5) and not self._is_refused(low):
+        if all(isinstance(x, int | np.integer) for x in (low, high)) and (
+            self._has_whole_outputs(low) or self._is_refused(low + 0.5)
+        ):
             count = min(SCREENED, width + 1)
             steps = {low + round(i * width / (count - 1)) for i in range(count)}
             self._domain = sorted(steps)
@@ -62,12 +63,20 @@ class RecordSearch:
             corners = [float(low), float(high), middle, *beside, *inside]
         return [*{repr(x): x for x in corners}.values()]
 
+    def _has_whole_outputs(self, record: Any) -> bool:
+        """Return whether all numbers of some outcomes are integers."""
+        columns = self._caller.columns(record, FEWEST_DRAWS)
+        return all((values == np.rint(values)).all() for values in columns.values())
+
     def _is_refused(self, record: Any) -> bool:
         outputs = self._caller.outputs(record, FEWEST_DRAWS)
         return all(isinstance(output, Raised) for output in outputs)
 
-    def pairs(self, budget: int) -> list[Records]:
-        """Return the pairs of records to rank, after a search by ``budget`` calls."""
+    def pairs(self, budget: int, most: int) -> list[Records]:
+        """Return the pairs of records to rank, after a search by ``budget`` calls.
+
+        Of ``most`` records at most: ends, then those that stand out, then corners.
+        """
         records = self.anchors
         if self._neighbours:
             turned = [x[::-1] for x in records if isinstance(x, np.ndarray) and x.ndim]
@@ -81,9 +90,10 @@ class RecordSearch:
                 else float(0.02 * np.ptp(self._domain))
             )
             near = [min(x + step, self._domain[-1]) for x in extreme]
-            records = [*records, *extreme, *near]
-        elif len(records) > RANKED:
-            some = self._standing_out(records[2:], RANKED - 2, budget)
+            records = [*records, *extreme, *near, *self._corners]
+            records = records[: max(most, len(self.anchors))]
+        elif len(records) > (most := min(most, RANKED)):
+            some = self._standing_out(records[2:], most - 2, budget)
             records = [*records[:2], *some]
         return [*combinations(records, 2)]
 
@@ -102,9 +112,10 @@ class RecordSearch:
             draws = [self._caller.columns(x, n) for x in records]
             features = _features(draws, records if self._domain else None)
             off = np.abs(features - np.median(features, axis=0))
-            spread = np.median(off, axis=0)
-            scale = np.where(spread > 0, spread, 1e-9 + 1e-6 * off.max(axis=0))
-            strangest = np.argsort(-(off / scale).max(axis=1))
+            off = off[:, off.max(axis=0) > 0]
+            # The strangest of each feature, then the second ones, and so on.
+            place = np.argsort(np.argsort(-off, axis=0, kind="stable"), axis=0)
+            strangest = np.argsort(place.min(axis=1, initial=len(place)), kind="stable")
             size = max(keep, len(records) // 16)
             records = [records[i] for i in strangest[:size]]
         return [*records]

@@ -186,8 +186,9 @@ def propose_events(
             hits, hits2 = counts[::-1] if turned else counts
             promised = least_epsilon(hits, hits2, n, delta, CHOICE_ALPHA)
             top = int(np.argmax(promised))
-            ends, some = map(float, within[top]), (int(hits[top]), int(hits2[top]))
-            yield Event(name, *ends, *some, n, float(promised[top]), turned, pair)
+            low, high, promise = *map(float, within[top]), float(promised[top])
+            some = int(hits[top]), int(hits2[top])
+            yield Event(name, low, high, *some, n, promise, turned, pair)
 
 
 def strongest_event(

@@ -34,8 +34,14 @@ def falsify(
     """
     from curvote.audit.falsification import falsify as falsify_call
 
-    claim = {"epsilon": epsilon, "delta": delta}
-    result = falsify_call(command, record, **claim, runs=runs, confidence=confidence)
+    result = falsify_call(
+        command,
+        record,
+        epsilon=epsilon,
+        delta=delta,
+        runs=runs,
+        confidence=confidence,
+    )
     if as_json:
         terminal.print_json(result.to_json())
     else:
