@@ -43,19 +43,19 @@ class Caller:
         """Return ``n`` outcomes as columns."""
         return outcome_columns(self.outputs(record, n))
 
-    def between(self, record: Any, *, known: Any, n: int) -> Columns:
+    def between(self, record: Any, *, public: Any, n: int) -> Columns:
         """Return outcomes of a record, less those of a known one before and after."""
         if self._batch:
-            parts = [self.outputs(r, n) for r in (known, record, known)]
+            parts = [self.outputs(r, n) for r in (public, record, public)]
         else:
             rows = [
-                [self._attempt(r) for r in (known, record, known)] for _ in range(n)
+                [self._attempt(r) for r in (public, record, public)] for _ in range(n)
             ]
             self.runs += 3 * n
             parts = [*zip(*rows, strict=True)]
         return compared(*map(outcome_columns, parts))
 
-    def in_children(self, record: Any, *, known: Any, n: int, anew: bool) -> Columns:
+    def in_children(self, record: Any, *, public: Any, n: int, anew: bool) -> Columns:
         """Return outcomes in a child of a fork, less the parent's and a sibling's.
 
         In children generators of NumPy and `random` are seeded ``anew``: whoever forks
@@ -65,10 +65,10 @@ class Caller:
         parts: list[list[Any]] = [[], [], []]
         while len(parts[0]) < n:
             size = min(max(PER_CHILD, n // MOST_CHILDREN), n - len(parts[0]))
-            for part, x in ((1, record), (2, known)):
+            for part, x in ((1, record), (2, public)):
                 make = partial(self.outputs, x, size)
                 parts[part] += _forked(make, size, generators)
-            parts[0] += self.outputs(known, size)
+            parts[0] += self.outputs(public, size)
             self.runs += 2 * size  # a child counts for itself alone
         return compared(*map(outcome_columns, parts))
 
@@ -96,8 +96,8 @@ class Caller:
 def run_command(words: list[str], record: str) -> dict[str, Any]:
     """Return all that a command shows for a record, instead of {} or on its stdin."""
     filled = [word.replace("{}", record) for word in words]
-    given = record.encode() if filled == words else b""
-    done = subprocess.run(filled, input=given, capture_output=True, check=False)
+    text = record.encode() if filled == words else b""
+    done = subprocess.run(filled, input=text, capture_output=True, check=False)
     return {"exit": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
 

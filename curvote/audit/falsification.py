@@ -203,7 +203,7 @@ def falsify(
     most = max(int(RANK * budget / DRAWS_OF_RECORD), 3)
     pairs = search.pairs(int(SCREEN * budget), most)
     ranked = _rank_pairs(caller, pairs, int(RANK * budget), delta)
-    left = budget - caller.runs
+    rest = budget - caller.runs
     # No event of a claim that holds differs by more than tanh(epsilon / 2) + delta.
     widest = (1 + math.tanh(epsilon / 2) + delta) / 2
     pair, scorer, gap = ranked[0]
@@ -213,13 +213,13 @@ def falsify(
     widest = widest if gap <= widest else 1.0  # then no other way is needed
     ways = _ways(caller, pair, budget, forks=forks, delta=delta, widest=widest)
     trials = [
-        _Trial(pair, scorer, draw, int(left * share / 6), stands)
+        _Trial(pair, scorer, draw, int(rest * share / 6), stands)
         for draw, scorer, share, stands in ways
     ]
-    left = budget - caller.runs - sum(6 * trial.n for trial in trials)
+    rest = budget - caller.runs - sum(6 * trial.n for trial in trials)
     shares = PROVED[: len(ranked)]
     for (pair, scorer, _), share in zip(ranked, shares, strict=True):
-        n = max(int(left * share / sum(shares) / 2), FEWEST_DRAWS)
+        n = max(int(rest * share / sum(shares) / 2), FEWEST_DRAWS)
         trials.insert(0, _Trial(pair, scorer, caller.columns, n))
     proved, event = events.strongest_event(
         (trial.sides() for trial in trials), delta, 1 - confidence
@@ -261,7 +261,7 @@ def _ways(
         ways.append((in_children, CHILDREN, ", in a child, beside its parent"))
     n = min(max(2 * FEWEST_DRAWS, budget // 100), budget // 60)
     for way, share, stands in ways if n >= FEWEST_DRAWS else ():
-        draw = partial(way, known=pair[0])
+        draw = partial(way, public=pair[0])
         probes = [draw(x, n=n) for x in pair]
         scorer = Scorer.learn(*probes)
         first, second = (scorer.scores(probe) for probe in probes)

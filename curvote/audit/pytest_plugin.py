@@ -14,7 +14,8 @@ def falsify_fixture() -> Callable[..., "Falsification"]:
     """Return `curvote.falsify`, which fails the test where the claim is violated."""
 
     def fail_if_violated(call: Any, inputs: Any, **options: Any) -> "Falsification":
-        from curvote import falsify  # NumPy and SciPy, for whoever asks for it
+        # NumPy and SciPy, for whoever asks for it.
+        from curvote.audit.falsification import falsify
 
         result = falsify(call, inputs, **options)
         if result.verdict == "violated":

@@ -80,8 +80,8 @@ class RecordSearch:
         records = self.anchors
         if self._neighbours:
             turned = [x[::-1] for x in records if isinstance(x, np.ndarray) and x.ndim]
-            both = [records, turned]  # the same in another order
-            return [(x, x2) for x, x2 in filter(None, both)]
+            orders = [records, turned]
+            return [(x, x2) for x, x2 in filter(None, orders)]
         if self._domain:
             extreme = self._standing_out(self._domain, STANDING_OUT, budget)
             step = (
