@@ -78,6 +78,8 @@ def binary_precision(values: FloatArray) -> FloatArray:
 
 def finite_rows(rows: FloatArray) -> FloatArray:
     """Return the rows with numbers of their own for NaN and infinities."""
+    if np.abs(rows).max(initial=0.0) <= LARGE:
+        return rows
     clipped = np.where(rows == MISSING, rows, np.clip(rows, -LARGE, LARGE))
     return np.where(np.isnan(rows), NAN, clipped)
 

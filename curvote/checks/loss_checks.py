@@ -71,15 +71,13 @@ def check_declared_loss(subject: Subject, loss: Loss) -> str | None:
 
 
 def event_scores(
-    subject: Subject, inputs: tuple[object, object], outputs: object, loss: FloatArray
+    subject: Subject, inputs: tuple[object, object], rows: FloatArray, loss: FloatArray
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Yield named scores of outputs that tell two ``inputs`` apart.
+    """Yield named scores of outputs, ``rows`` (n, k), that tell two inputs apart.
 
     Only the first, the declared ``loss`` of each, trusts the declared law.
     """
     yield "declared loss", np.nan_to_num(loss)
-    rows = finite_rows(subject.view(outputs))
-    yield from number_scores(rows)
     first, other = map(subject.input_row, inputs)
     if first is not None and other is not None:
         yield "projection on x - x2", rows @ (first - other)
@@ -122,8 +120,16 @@ def lower_bound(
     Too large with probability ``alpha`` at most.
     """
 
+    # An input of several pairs has the same outputs in all of them.
+    seen: dict[int, tuple[FloatArray, Scores]] = {}
+
     def scores(pair: Pair, outputs: Any, loss: FloatArray) -> Scores:
-        return dict(event_scores(subject, (pair.x, pair.x2), outputs, loss))
+        if id(outputs) not in seen:
+            rows = finite_rows(subject.view(outputs))
+            seen[id(outputs)] = rows, dict(number_scores(rows))
+        rows, number = seen[id(outputs)]
+        inputs = pair.x, pair.x2
+        return {**dict(event_scores(subject, inputs, rows, loss)), **number}
 
     sides = (
         (scores(p, p.outputs, p.loss), scores(p, p.outputs2, p.loss2)) for p in pairs
