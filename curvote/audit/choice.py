@@ -42,8 +42,8 @@ WIDE_SAMPLES = 20_000
 # Fewer still of a message, which has more numbers for more classes.
 MANY_SAMPLES = 5_000
 # One message takes a draw of many words, and its parts are audited by themselves: each
-# twin of a message is caught by 15,000, but for one whose quiet place few clients meet.
-MESSAGE_SAMPLES = 50_000
+# twin of a message is caught by 15,000, or 60,000 where few clients meet its fault.
+MESSAGE_SAMPLES = 70_000
 # As many releases of few numbers; of more numbers fewer (`TableSubject`).
 TABLE_SAMPLES = 20_000
 QUICK = 30_000

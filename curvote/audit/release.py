@@ -93,7 +93,7 @@ class Release(ABC):
     budget: Budget
     sizes: tuple[int, ...]
     ordered: bool
-    runs: int = 400
+    runs: int = 100
 
     def people(self, n: int, rng: np.random.Generator) -> People:
         """Return ``n`` clients with random curves, the last class first."""
@@ -300,14 +300,14 @@ def table_release(name: str, epsilon: float) -> TableRelease:
     return TableRelease(*facts, ordered=not message_of(task).count_columns)
 
 
-CALLS = 1000
+CALLS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Memo:
     """A release of one client's record that claims to spend ``budget`` once.
 
-    ``release(seed)`` returns the function that is called 1,000 times; ``truth`` is what
+    ``release(seed)`` returns the function that is called 100 times; ``truth`` is what
     a release without noise would be.
     """
 
@@ -321,7 +321,7 @@ class Memo:
 def check_reruns(
     release: Callable[[], NDArray[np.float64]], truth: FloatArray, budget: Budget
 ) -> str | None:
-    """Release one record 1,000 times: k different outputs cost k budgets.
+    """Release one record 100 times: k different outputs cost k budgets.
 
     ``release`` returns what leaves the client as an array of ``truth``'s shape; how
     near the mean of all outputs comes to ``truth`` is reported as evidence.

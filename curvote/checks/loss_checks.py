@@ -119,7 +119,6 @@ def lower_bound(
 
     Too large with probability ``alpha`` at most.
     """
-
     # An input of several pairs has the same outputs in all of them.
     seen: dict[int, tuple[FloatArray, Scores]] = {}
 

@@ -22,7 +22,6 @@ from curvote.audit import outcomes
 from curvote.audit.caller import takes_count
 from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import UserError
-from curvote.checks import events
 from curvote.cli import app
 from curvote.mechanisms import make
 from tests.noise import SEED
@@ -355,9 +354,3 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def test_the_lowest_bits_are_those_of_the_mantissa() -> None:
-    """Of halves, integers, the finest double, and NaN's stand-in."""
-    values = np.array([0.5, 3.0, 5e-324, 0.75])
-    assert events.binary_precision(values).tolist() == [1, 0, 1074, 2]
