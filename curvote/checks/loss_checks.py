@@ -120,13 +120,13 @@ def lower_bound(
     Too large with probability ``alpha`` at most.
     """
     # An input of several pairs has the same outputs in all of them.
-    seen: dict[int, tuple[FloatArray, Scores]] = {}
+    by_outputs: dict[int, tuple[FloatArray, Scores]] = {}
 
     def scores(pair: Pair, outputs: Any, loss: FloatArray) -> Scores:
-        if id(outputs) not in seen:
+        if id(outputs) not in by_outputs:
             rows = finite_rows(subject.view(outputs))
-            seen[id(outputs)] = rows, dict(number_scores(rows))
-        rows, number = seen[id(outputs)]
+            by_outputs[id(outputs)] = rows, dict(number_scores(rows))
+        rows, number = by_outputs[id(outputs)]
         inputs = pair.x, pair.x2
         return {**dict(event_scores(subject, inputs, rows, loss)), **number}
 
