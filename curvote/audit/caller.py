@@ -15,19 +15,28 @@ from curvote.audit.outcomes import Columns, Raised, aligned, outcome_columns
 from curvote.base.errors import InternalError, UserError
 from curvote.checks.child import run_in_child
 
-# Draws of each child, or more, so that there are not too many children.
-PER_CHILD, MOST_CHILDREN = 64, 16
+# Draws of each child and of each call that takes a count, or more, so that there are
+# not too many of them.
+PER_CHILD, MOST_BLOCKS = 64, 16
 # How many objects that a call refers to are searched for generators.
 MOST_OBJECTS = 200_000
 
+Draw = Callable[[Any, int], list[Any]]
+ToColumns = Callable[[Sequence[Any]], Columns]
+
 
 class Caller:
-    """The call as draws: columns of n outcomes of a record, and how many were made."""
+    """The call as draws: outcomes of a record, and how many were made.
+
+    Outcomes of several records are drawn in one random order: what changes from call
+    to call whatever the record is (a counter, a clock) tells none of them.
+    """
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call, self._batch, self.runs = call, takes_count(call), 0
+        self._order = np.random.default_rng(0)  # of the calls, not of what they draw
 
-    def outputs(self, record: Any, n: int) -> Sequence[Any]:
+    def outputs(self, record: Any, n: int) -> list[Any]:
         """Return ``n`` outcomes; what is raised is one."""
         self.runs += n
         if not self._batch:
@@ -39,38 +48,48 @@ class Caller:
             raise UserError(f"call(record, n) must return n outputs, here {n}.")
         return [*outputs]
 
-    def columns(self, record: Any, n: int) -> Columns:
-        """Return ``n`` outcomes as columns."""
-        return outcome_columns(self.outputs(record, n))
+    def columns(self, records: Sequence[Any], n: int) -> list[Columns]:
+        """Return ``n`` outcomes of each record as columns."""
+        return self.interleaved(self.outputs, records, n, outcome_columns)
 
-    def between(self, record: Any, *, public: Any, n: int) -> Columns:
-        """Return outcomes of a record, less those of a known one before and after."""
-        if self._batch:
-            parts = [self.outputs(r, n) for r in (public, record, public)]
-        else:
-            rows = [
-                [self._attempt(r) for r in (public, record, public)] for _ in range(n)
-            ]
-            self.runs += 3 * n
-            parts = [*zip(*rows, strict=True)]
-        return compared(*map(outcome_columns, parts))
+    def interleaved(
+        self,
+        draw: Draw,
+        records: Sequence[Any],
+        n: int,
+        columns: ToColumns,
+        *,
+        in_blocks: bool = False,
+    ) -> list[Columns]:
+        """Return ``n`` draws of each record as columns, drawn in a random order."""
+        in_blocks = in_blocks or self._batch
+        block = max(PER_CHILD, n // MOST_BLOCKS) if in_blocks else 1
+        sizes = [block] * (n // block) + [n % block] * (n % block > 0)
+        places = [(i, size) for i in range(len(records)) for size in sizes]
+        drawn_outcomes: list[list[Any]] = [[] for _ in records]
+        for at in self._order.permutation(len(places)):
+            i, size = places[at]
+            drawn_outcomes[i] += draw(records[i], size)
+        return [columns(outcomes) for outcomes in drawn_outcomes]
 
-    def in_children(self, record: Any, *, public: Any, n: int, anew: bool) -> Columns:
-        """Return outcomes in a child of a fork, less the parent's and a sibling's.
+    def between(self, public: Any, record: Any, n: int) -> list[Any]:
+        """Return outcomes of a record, each between two of a public one."""
+        parts = [self.outputs(x, n) for x in (public, record, public)]
+        return [*zip(*parts, strict=True)]
+
+    def in_child(self, public: Any, anew: bool, record: Any, n: int) -> list[Any]:
+        """Return outcomes in a child of a fork, between its parent's and a sibling's.
 
         In children generators of NumPy and `random` are seeded ``anew``: whoever forks
         has to do that, whereas nobody can for what a library keeps of its own.
         """
         generators = self._generators if anew else ()
-        parts: list[list[Any]] = [[], [], []]
-        while len(parts[0]) < n:
-            size = min(max(PER_CHILD, n // MOST_CHILDREN), n - len(parts[0]))
-            for part, x in ((1, record), (2, public)):
-                make = partial(self.outputs, x, size)
-                parts[part] += _forked(make, size, generators)
-            parts[0] += self.outputs(public, size)
-            self.runs += 2 * size  # a child counts for itself alone
-        return compared(*map(outcome_columns, parts))
+        parts: list[Any] = [
+            _forked(partial(self.outputs, x, n), n, generators)
+            for x in (record, public)
+        ]
+        self.runs += 2 * n  # a child counts for itself alone
+        return [*zip(self.outputs(public, n), *parts, strict=True)]
 
     @cached_property
     def _generators(self) -> list[Any]:
@@ -137,8 +156,9 @@ def _forked(
             return [Raised("no answer", "of a child")] * n
 
 
-def compared(before: Columns, columns: Columns, after: Columns) -> Columns:
-    """Return the columns of outcomes less, and plus, those of neighbours."""
+def compared_columns(triples: Sequence[Any]) -> Columns:
+    """Return the columns of outcomes less, and plus, those before and after them."""
+    before, columns, after = map(outcome_columns, zip(*triples, strict=True))
     result: Columns = {}
     for word, other in (("before", before), ("after", after)):
         sides = aligned(columns, other)

@@ -8,12 +8,12 @@ on a third of these draws and judged on the rest (`curvote.checks.events`).
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from curvote.audit.caller import Caller, compared, run_command
+from curvote.audit.caller import Caller, Draw, compared_columns, run_command
 from curvote.audit.outcomes import Columns, Raised, number_text, outcome_columns
 from curvote.audit.record_search import FEWEST_DRAWS, Records, RecordSearch
 from curvote.audit.scorer import Scorer
@@ -94,18 +94,27 @@ def _short(record: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """A way of drawing a pair n times, with the scorer of what tells it apart."""
+class _Way:
+    """A way of drawing records, and of what is drawn as columns."""
 
+    draw: Callable[..., list[Columns]]
+    columns: Callable[[Sequence[Any]], Columns] = outcome_columns
+    share: float = 0.0
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A pair to be drawn n times, with the scorer of what tells it apart."""
+
+    way: _Way
     pair: Records
     scorer: Scorer
-    draw: Callable[..., Columns]
     n: int
-    stands: str = ""
 
     def sides(self) -> tuple[Scores, Scores]:
         """Return the scores of n draws of each record."""
-        first, second = (self.scorer.scores(self.draw(x, n=self.n)) for x in self.pair)
+        first, second = map(self.scorer.scores, self.way.draw(self.pair, n=self.n))
         return first, second
 
     def output_event(self, event: Event) -> OutputEvent:
@@ -115,14 +124,10 @@ class _Trial:
             words = f"{event.score} is {text!r}"
 
         def test(output: Any) -> bool:
-            parts = output if self.stands else [output]
-            columns = [outcome_columns([part]) for part in parts]
-            scores = self.scorer.scores(
-                compared(*columns) if self.stands else columns[0]
-            )
+            scores = self.scorer.scores(self.way.columns([output]))
             return bool(event.holds(scores[event.score])[0])
 
-        return OutputEvent(words + self.stands, test)
+        return OutputEvent(words + self.way.words, test)
 
 
 def falsify(
@@ -211,16 +216,18 @@ def falsify(
     if outputs and isinstance(outputs[0], Raised):
         raise UserError(f"every call fails alike: {outputs[0].text}")
     widest = widest if gap <= widest else 1.0  # then no other way is needed
-    ways = _ways(caller, pair, budget, forks=forks, delta=delta, widest=widest)
-    trials = [
-        _Trial(pair, scorer, draw, int(rest * share / 6), stands)
-        for draw, scorer, share, stands in ways
-    ]
+    trials: list[_Trial] = []
+    probe = min(max(2 * FEWEST_DRAWS, budget // 100), budget // 60)
+    for way in _ways(caller, pair[0], forks) if probe >= FEWEST_DRAWS else ():
+        sides = way.draw(pair, n=probe)
+        scorer, gap = _learn(sides, delta)[:2]
+        share = SUSPECT if gap > widest else way.share
+        trials.append(_Trial(way, pair, scorer, int(rest * share / 6)))
     rest = budget - caller.runs - sum(6 * trial.n for trial in trials)
     shares = PROVED[: len(ranked)]
     for (pair, scorer, _), share in zip(ranked, shares, strict=True):
         n = max(int(rest * share / sum(shares) / 2), FEWEST_DRAWS)
-        trials.insert(0, _Trial(pair, scorer, caller.columns, n))
+        trials.insert(0, _Trial(_Way(caller.columns), pair, scorer, n))
     proved, event = events.strongest_event(
         (trial.sides() for trial in trials), delta, 1 - confidence
     )
@@ -240,33 +247,32 @@ def falsify(
     )
 
 
-def _ways(
-    caller: Caller,
-    pair: Records,
-    budget: int,
-    *,
-    forks: bool | None,
-    delta: float,
-    widest: float,
-) -> Iterator[tuple[Callable[..., Columns], Scorer, float, str]]:
-    """Yield ways of calling beside others, with scorer, share of the runs, and words.
+def _ways(caller: Caller, public: Any, forks: bool | None) -> Iterator[_Way]:
+    """Yield ways of calling between calls about a public record."""
 
-    A way has a larger share where an event of few trials differs by over ``widest``.
-    """
-    ways: list[tuple[Callable[..., Columns], float, str]] = [
-        (caller.between, BETWEEN, ", between two calls of the first record")
-    ]
+    def beside(draw: Draw, share: float, words: str, *, in_blocks: bool) -> _Way:
+        draw_columns = partial(
+            caller.interleaved, draw, columns=compared_columns, in_blocks=in_blocks
+        )
+        return _Way(draw_columns, compared_columns, share, words)
+
+    between = partial(caller.between, public)
+    words = ", between two calls of the first record"
+    yield beside(between, BETWEEN, words, in_blocks=False)
     if forks is not False and hasattr(os, "fork"):
-        in_children = partial(caller.in_children, anew=forks is None)
-        ways.append((in_children, CHILDREN, ", in a child, beside its parent"))
-    n = min(max(2 * FEWEST_DRAWS, budget // 100), budget // 60)
-    for way, share, stands in ways if n >= FEWEST_DRAWS else ():
-        draw = partial(way, public=pair[0])
-        probes = [draw(x, n=n) for x in pair]
-        scorer = Scorer.learn(*probes)
-        first, second = (scorer.scores(probe) for probe in probes)
-        gap = _widest_gap(events.propose_events(first, second, delta))
-        yield draw, scorer, SUSPECT if gap > widest else share, stands
+        in_child = partial(caller.in_child, public, forks is None)
+        yield beside(
+            in_child, CHILDREN, ", in a child, beside its parent", in_blocks=True
+        )
+
+
+def _learn(sides: Sequence[Columns], delta: float) -> tuple[Scorer, float, float]:
+    """Return what tells a pair apart: a scorer, the widest gap, and a promise."""
+    scorer = Scorer.learn(*sides)
+    first, second = map(scorer.scores, sides)
+    proposals = [*events.propose_events(first, second, delta)]
+    gap = max((event.hits - event.hits2) / event.n for event in proposals)
+    return scorer, gap, max(event.promise for event in proposals)
 
 
 def _check_claim(
@@ -288,8 +294,7 @@ def _affordable_runs(caller: Caller, records: Sequence[Any]) -> int:
     while n < 2000 and time.perf_counter() - start < 0.2:
         n *= 2
         begin = time.perf_counter()
-        for record in records:
-            caller.columns(record, n)
+        caller.columns(records, n)
         cost = (time.perf_counter() - begin) / (n * len(records))
     return int(min(max(SECONDS / cost, FEWEST_RUNS), MOST_RUNS))
 
@@ -303,20 +308,13 @@ def _rank_pairs(
     """
     records = {id(x): x for pair in pairs for x in pair}
     n = max(budget // len(records), FEWEST_DRAWS)
-    draws = {key: caller.columns(x, n) for key, x in records.items()}
+    every = caller.columns([*records.values()], n)
+    draws = dict(zip(records, every, strict=True))
     ranked: list[tuple[float, tuple[Records, Scorer, float]]] = []
-    for first, second in pairs:
-        sides = draws[id(first)], draws[id(second)]
-        scorer = Scorer.learn(*sides)
-        scores, scores2 = map(scorer.scores, sides)
-        proposals = [*events.propose_events(scores, scores2, delta)]
-        entry = (first, second), scorer, _widest_gap(proposals)
-        ranked.append((max(e.promise for e in proposals), entry))
+    for pair in pairs:
+        scorer, gap, promise = _learn([draws[id(x)] for x in pair], delta)
+        ranked.append((promise, (pair, scorer, gap)))
     best = sorted(ranked, key=lambda entry: -entry[0])[: len(PROVED)]
     if ranked[0] not in best:
         best[-1] = ranked[0]
     return [entry for _, entry in best]
-
-
-def _widest_gap(proposals: Iterable[Event]) -> float:
-    return max((event.hits - event.hits2) / event.n for event in proposals)

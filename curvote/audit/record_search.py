@@ -65,7 +65,7 @@ class RecordSearch:
 
     def _has_whole_outputs(self, record: Any) -> bool:
         """Return whether all numbers of some outcomes are integers."""
-        columns = self._caller.columns(record, FEWEST_DRAWS)
+        (columns,) = self._caller.columns([record], FEWEST_DRAWS)
         return all((values == np.rint(values)).all() for values in columns.values())
 
     def _is_refused(self, record: Any) -> bool:
@@ -109,7 +109,7 @@ class RecordSearch:
         records = [records[i] for i in some]
         while len(records) > keep:
             n = max(budget // 2 // len(records), FEWEST_DRAWS // 2)
-            draws = [self._caller.columns(x, n) for x in records]
+            draws = self._caller.columns(records, n)
             features = _features(draws, records if self._domain else None)
             off = np.abs(features - np.median(features, axis=0))
             off = off[:, off.max(axis=0) > 0]

@@ -9,7 +9,9 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,14 @@ def first_row(rows: np.ndarray) -> float:
     return float(rounded(10 * rows[0] + rows.mean()))
 
 
+CALLS = count()
+
+
+def numbered(x: float) -> dict[str, Any]:
+    """Return the number of the call, and the time, beside the noised record."""
+    return {"n": next(CALLS), "at": time.time(), "value": float(rounded(x))}
+
+
 ENDS = (0.0, 1.0)
 PAIR = np.array([0.0, 0.5, 0.5]), np.array([1.0, 0.5, 0.5])
 LAST = np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
@@ -206,6 +216,7 @@ SOUND: dict[str, tuple[Callable[..., Any], Any, float]] = {
     "a flipped bit": (flip, [0, 1], 1.0),
     "noise on a grid": (rounded, ENDS, 1.0),
     "a text": (lambda x: f"about {rounded(x):.3f}", ENDS, 1.0),
+    "a counter beside it": (numbered, ENDS, 1.0),
     "laplace": (exact("laplace", 2.0), (-1.0, 1.0), 2.0),
     "duchi": (exact("duchi", 0.5), (-1.0, 1.0), 0.5),
     "piecewise": (exact("piecewise", 1.0), (-1.0, 1.0), 1.0),
