@@ -42,7 +42,7 @@ class RecordSearch:
 
     def _open_domain(self, low: Any, high: Any) -> list[Any]:
         """Fill the domain; return its corners."""
-        if not -math.inf < low < high < math.inf:
+        if not 0 < high - low < math.inf:
             raise UserError(f"({low!r}, {high!r}) is no interval.")
         middle, width = low + (high - low) / 2, high - low
         if all(isinstance(x, int | np.integer) for x in (low, high)) and (
@@ -53,8 +53,8 @@ class RecordSearch:
             self._domain = sorted(steps)
             corners = [low, high, (low + high) // 2, low + 1, high - 1]
         else:
-            tenths = np.arange(math.ceil(10 * low), math.floor(10 * high) + 1) / 10
-            tenths = tenths[:: len(tenths) // 100 + 1]
+            first = math.ceil(10 * low)
+            tenths = np.arange(first, min(math.floor(10 * high), first + 200) + 1) / 10
             random_places = self._rng.uniform(low, high, SCREENED)
             places = np.concatenate([np.linspace(low, high, 21), tenths, random_places])
             self._domain = np.unique(places).tolist()
@@ -84,12 +84,9 @@ class RecordSearch:
             return [(x, x2) for x, x2 in filter(None, orders)]
         if self._domain:
             extreme = self._standing_out(self._domain, STANDING_OUT, budget)
-            step = (
-                1
-                if isinstance(self._domain[0], int)
-                else float(0.02 * np.ptp(self._domain))
-            )
-            near = [min(x + step, self._domain[-1]) for x in extreme]
+            low, high = self._domain[0], self._domain[-1]
+            step = 1 if isinstance(low, int) else (high - low) / 50
+            near = [min(x + step, high) for x in extreme]
             records = [*records, *extreme, *near, *self._corners]
             records = records[: max(most, len(self.anchors))]
         elif len(records) > (most := min(most, RANKED)):
@@ -132,7 +129,8 @@ def _features(draws: Sequence[Columns], records: Sequence[Any] | None) -> FloatA
         middles = np.array([np.median(side) for side in sides])
         if records is not None and np.abs(middles).max() < math.sqrt(LARGE):
             places = np.asarray(records, dtype=np.float64)
-            middles -= np.polyval(np.polyfit(places, middles, 1), places)
+            places = (places - places.min()) / (np.ptp(places) or 1.0) - 0.5
+            middles -= places * (places @ middles / max(places @ places, 1e-9))
         spreads = [np.abs(side - np.median(side)).mean() for side in sides]
         values = [len(np.unique(side)) / len(side) for side in sides]
         features += [middles, np.log(np.array(spreads) + 1e-12), np.array(values)]
