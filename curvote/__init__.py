@@ -24,11 +24,13 @@ __all__ = [
     "UserError",
     "__version__",
     "encode",
+    "falsify",
     "load_run",
     "private_score",
 ]
 
 if TYPE_CHECKING:
+    from curvote.audit.falsification import falsify
     from curvote.base.entropy import SeededEntropy, SystemEntropy
     from curvote.base.errors import InternalError, UserError
     from curvote.base.privacy import Budget
@@ -67,6 +69,7 @@ else:
             "UserError": "base.errors",
             "__version__": "base.version",
             "encode": "systems.labels.codes.encoding",
+            "falsify": "audit.falsification",
             "load_run": "pipeline.run.run_object",
             "private_score": "systems.labels.method.scoring",
         },

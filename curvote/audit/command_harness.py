@@ -18,7 +18,8 @@ from unittest import mock
 
 import typer.main
 
-from curvote.checks.word_checks import Tape, play_tape, run_in_child
+from curvote.checks.child import run_in_child
+from curvote.checks.word_checks import Tape, play_tape
 
 COMMAND = "curvote"
 Json = dict[str, Any]

@@ -5,6 +5,7 @@ has; what counts is what then lies in the outbox, bit by bit. Nothing here calls
 functions by which the command draws. Who calls is a person, a registry or a hospital.
 """
 
+import atexit
 import csv
 import hashlib
 import json
@@ -89,6 +90,14 @@ class CommandHarness:
         self._child.communicate()
 
 
+@cache
+def shared_harness(*module: str) -> CommandHarness:
+    """Return the one process in which all releases call commands: imports take long."""
+    process = CommandHarness(*module)
+    atexit.register(process.close)
+    return process
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CommandRelease(Release):
     """Envelopes in an outbox, made by ``command`` from files on a disk."""
@@ -123,7 +132,7 @@ class CommandRelease(Release):
 
     def harness(self) -> CommandHarness:
         """Return the process in which the command is called."""
-        return CommandHarness()
+        return shared_harness()
 
     def call(self, people: People, **request: Any) -> Json:
         """Return what the command does when it is called for these people."""
@@ -248,11 +257,6 @@ class CommandRelease(Release):
         Nothing of whoever holds a table, and is told about it.
         """
         return normalized_output(heard, folder, envelopes) if self.is_alone else {}
-
-    def close(self) -> None:
-        """End the process that made the calls."""
-        if harness := vars(self).pop("_harness", None):
-            harness.close()
 
 
 def _value_shape(value: Any) -> str:

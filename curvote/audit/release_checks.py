@@ -10,7 +10,13 @@ import numpy as np
 
 from curvote.audit.command_release import CommandRelease
 from curvote.audit.message_subject import residuals_of_message
-from curvote.audit.release import People, Release, ReleaseOutcome, table_matrix
+from curvote.audit.release import (
+    People,
+    Release,
+    ReleaseOutcome,
+    row_keys,
+    table_matrix,
+)
 from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
@@ -58,7 +64,7 @@ def place_rows(
     before, after = (table_matrix(table) for table in (redrawn.table, outcome.rows))
     # Equal rows may be anybody's of those who sent them.
     ties = np.random.default_rng(seed).permutation(len(people))
-    ranks = [np.lexsort((ties, *before.T)), np.lexsort(after.T)]
+    ranks = [np.lexsort((ties, row_keys(before))), np.argsort(row_keys(after))]
     place = np.empty(len(people))
     place[ranks[0]] = ranks[1]
     return place, outcome

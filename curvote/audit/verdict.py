@@ -158,7 +158,7 @@ def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     streams = _seed_streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
-    clients = subject.many(min(samples, subject.crowd[width > NARROW]), rng)
+    clients = subject.many(min(2 * samples, subject.crowd[width > NARROW]), rng)
     drawn_residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
     if subject.batched:
         why = residuals.check_batches(subject, samples, entropy, rng, ALPHA)

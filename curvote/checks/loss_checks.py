@@ -10,42 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from curvote.base.validate import FloatArray
+from curvote.checks.events import (
+    SLACK,
+    Event,
+    Scores,
+    finite_rows,
+    number_scores,
+    proportion_bounds,
+    strongest_event,
+)
 from curvote.checks.subject import Loss, Subject
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.exact import exp_bounds
-
-
-def proportion_bounds(
-    hits: ArrayLike, n: int, alpha: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds on a probability from ``hits`` of ``n``.
-
-    Each is wrong with probability ``alpha`` at most (Clopper & Pearson 1934).
-    """
-    k = np.asarray(hits, dtype=np.float64)
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, alpha), 0.0)
-    missed = np.maximum(n - k, 1)
-    # The upper bound of k hits is 1 minus the lower bound of the n - k misses.
-    high = np.where(k < n, 1 - betaincinv(missed, k + 1, alpha), 1.0)
-    return low, high
-
-
-def least_epsilon(
-    hits: ArrayLike, hits2: ArrayLike, n: int, delta: float, alpha: float
-) -> FloatArray:
-    """Return the epsilon that an event proves for a pair of inputs.
-
-    From ``hits`` of ``n`` draws for x and ``hits2`` of ``n`` for x2, by bounds that are
-    wrong with probability ``alpha`` each; -inf where nothing is proved.
-    """
-    low, _ = proportion_bounds(hits, n, alpha)
-    _, high = proportion_bounds(hits2, n, alpha)
-    gained = np.maximum(low - delta, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(gained) - np.log(high))
 
 
 def bernstein(values: FloatArray, most: ArrayLike, alpha: float) -> FloatArray:
@@ -92,123 +70,20 @@ def check_declared_loss(subject: Subject, loss: Loss) -> str | None:
     return None
 
 
-# Columns of an output that are scored one by one.
-MOST_COLUMNS = 8
-# Thresholds for each score, and single values that are tried as events.
-QUANTILES = np.concatenate([[1e-3, 1e-2], np.linspace(0, 1, 34)[1:-1], [0.99, 0.999]])
-MOST_VALUES = 12
-LARGE = 1e100
-FINEST = 1200.0  # finer than 2^-1074, the smallest double
-
-
-@dataclass(frozen=True)
-class Event:
-    """The event that a score lies in [``low``, ``high``], for one pair.
-
-    ``hits`` and ``hits2`` of ``n`` held-out draws of x and of x2 have it; ``promise``
-    is the epsilon that the draws of the choice promised.
-    """
-
-    score: str
-    low: float
-    high: float
-    hits: int
-    hits2: int
-    n: int
-    promise: float
-
-    def __str__(self) -> str:
-        if self.low == self.high:
-            return f"{self.score} = {self.low:g}"
-        return f"{self.low:g} <= {self.score} <= {self.high:g}"
-
-
-def binary_precision(values: FloatArray) -> FloatArray:
-    """Return the least k with value = integer / 2^k, 0 for coarser values.
-
-    Doubles near 0 are finer than those near 1, so floating-point noise gives away
-    where it was added (Mironov 2012).
-    """
-    mantissa, exponent = np.frexp(values)
-    mantissas = np.ldexp(mantissa, 53).astype(np.int64)
-    # The lowest set bit of the 53-bit integer mantissa, as a power of two.
-    lowest = np.frexp((mantissas & -mantissas).astype(np.float64))[1] - 1
-    return np.where(values == 0, -FINEST, 53.0 - exponent - lowest)
-
-
 def event_scores(
-    subject: Subject, inputs: tuple[object, object], outputs: object, loss: FloatArray
+    subject: Subject, inputs: tuple[object, object], rows: FloatArray, loss: FloatArray
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Yield named scores of outputs that tell two ``inputs`` apart.
+    """Yield named scores of outputs, ``rows`` (n, k), that tell two inputs apart.
 
     Only the first, the declared ``loss`` of each, trusts the declared law.
     """
     yield "declared loss", np.nan_to_num(loss)
-    # NaN and infinity become numbers, so that they are events like any other.
-    rows = np.clip(np.nan_to_num(subject.view(outputs)), -LARGE, LARGE)
-    # Equal records and no others get equal numbers: single records become events.
-    weights = np.random.default_rng(0).normal(size=rows.shape[1])
-    yield "record", rows @ weights
-    yield "norm", np.linalg.norm(rows, axis=1)
-    for j in range(min(rows.shape[1], MOST_COLUMNS)):
-        yield f"value {j}", rows[:, j]
-        if (rows[:, j] != np.rint(rows[:, j])).any():
-            yield f"fineness of value {j}", binary_precision(rows[:, j])
     first, other = map(subject.input_row, inputs)
     if first is not None and other is not None:
         yield "projection on x - x2", rows @ (first - other)
         yield "values equal to x", (rows == first).sum(axis=1).astype(np.float64)
 
 
-def _frequent_values(draws: FloatArray) -> FloatArray:
-    values, counts = np.unique(draws, return_counts=True)
-    common = np.argsort(counts, kind="stable")[::-1][:MOST_VALUES]
-    return values[common[counts[common] > 1]]
-
-
-def candidate_intervals(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return candidate intervals [m, 2]: half-lines, bins and single values."""
-    pooled = np.concatenate([first, second])
-    cuts = np.unique(np.quantile(pooled, QUANTILES, method="higher"))
-    common = [_frequent_values(draws) for draws in (first, second)]
-    single, infinite = np.unique(np.concatenate(common)), np.full(cuts.size, np.inf)
-    below, above = np.nextafter(cuts[1:], -np.inf), np.nextafter(cuts, np.inf)
-    parts = (-infinite, cuts), (above, infinite), (cuts[:-1], below), (single, single)
-    return np.concatenate([np.stack(part, axis=1) for part in parts])
-
-
-def count_within(draws: FloatArray, within: FloatArray) -> FloatArray:
-    """Return how many ``draws`` lie in each closed interval [m, 2]."""
-    ordered = np.sort(draws)
-    upto = np.searchsorted(ordered, within[:, 1], side="right")
-    return np.asarray(upto - np.searchsorted(ordered, within[:, 0], side="left"))
-
-
-def best_events(
-    name: str, first_scores: FloatArray, other: FloatArray, delta: float, alpha: float
-) -> Iterator[Event]:
-    """Yield the most telling event of a score in each direction.
-
-    Chosen on the first third of the draws and counted on the rest.
-    """
-    third = len(first_scores) // 3
-    within = candidate_intervals(first_scores[:third], other[:third])
-    chosen = [count_within(draws[:third], within) for draws in (first_scores, other)]
-    held_out = first_scores[third:], other[third:]
-    for turn in (1, -1):
-        first, second = chosen[::turn]
-        promised = least_epsilon(first, second, third, delta, alpha)
-        top, held_draws = int(np.argmax(promised)), held_out[::turn]
-        hits = [int(count_within(draws, within[[top]])[0]) for draws in held_draws]
-        low, high, promise = *map(float, within[top]), float(promised[top])
-        yield Event(name, low, high, hits[0], hits[1], len(held_draws[0]), promise)
-
-
-# How many events are judged on the held-out draws; each shares the error rate.
-LARGEST_PAIRS = 8
-# How sure the choice is of what an event promises: rare events must not be passed over.
-CHOICE_ALPHA = 1e-4
-SLACK = 1e-9  # sums of logarithms in float64 are off by some ulp
 OutputPair = tuple[Any, Any]
 
 
@@ -242,27 +117,23 @@ def lower_bound(
 ) -> tuple[float, Event]:
     """Return an epsilon that the draws prove, and the event that proves it.
 
-    Too large with probability ``alpha`` at most: Clopper-Pearson bounds, Bonferroni
-    over the ``JUDGED`` events and their two sides.
+    Too large with probability ``alpha`` at most.
     """
-    event_alpha, delta = alpha / (2 * LARGEST_PAIRS), subject.budget.delta
-    events: list[Event] = []
-    for pair in pairs:  # the most telling event of each score, in both directions
-        first, second = (
-            dict(event_scores(subject, (pair.x, pair.x2), outputs, loss))
-            for _, outputs, loss in pair.sides
-        )
-        for name in filter(second.__contains__, first):
-            scores = first[name], second[name]
-            events += best_events(name, *scores, delta, CHOICE_ALPHA)
-    events.sort(key=lambda event: -event.promise)
+    # An input of several pairs has the same outputs in all of them.
+    by_outputs: dict[int, tuple[FloatArray, Scores]] = {}
 
-    def proven_epsilon(event: Event) -> float:
-        bound = least_epsilon(event.hits, event.hits2, event.n, delta, event_alpha)
-        return float(bound)
+    def scores(pair: Pair, outputs: Any, loss: FloatArray) -> Scores:
+        if id(outputs) not in by_outputs:
+            rows = finite_rows(subject.view(outputs))
+            by_outputs[id(outputs)] = rows, dict(number_scores(rows))
+        rows, number = by_outputs[id(outputs)]
+        inputs = pair.x, pair.x2
+        return {**dict(event_scores(subject, inputs, rows, loss)), **number}
 
-    top = max(events[:LARGEST_PAIRS], key=proven_epsilon)
-    return max(proven_epsilon(top), 0.0), top
+    sides = (
+        (scores(p, p.outputs, p.loss), scores(p, p.outputs2, p.loss2)) for p in pairs
+    )
+    return strongest_event(sides, subject.budget.delta, alpha)
 
 
 def check_lower_bound(subject: Subject, bound: float, event: Event) -> str | None:

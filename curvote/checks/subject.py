@@ -129,7 +129,7 @@ class Subject(ABC):
     task: Any
     message: Any
     # Drawn for one input: wide outputs get fewer draws than were asked for.
-    most_numbers: ClassVar[int] = 8_000_000
+    most_numbers: ClassVar[int] = 1_600_000
     # Clients with inputs of their own, where an output has few numbers, and many.
     crowd: ClassVar[tuple[int, int]] = (200_000, 70_000)
     # Whether one call draws for many clients, who may then share a path or noise.

@@ -15,7 +15,6 @@ words.
 import csv
 import hashlib
 import os
-import pickle
 import random
 import sys
 import time
@@ -25,16 +24,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TypeVar
 from unittest import mock
 
 import numpy as np
 
 from curvote.base.entropy import SeededEntropy, SystemEntropy, Words
-from curvote.base.errors import InternalError
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import CLIENT_BLOCK
-from curvote.checks.loss_checks import proportion_bounds
+from curvote.checks.events import proportion_bounds
 from curvote.checks.subject import Subject
 
 WORD = 8
@@ -122,29 +119,6 @@ def play_tape(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
         random.seed(world)
         np.random.seed(world)  # noqa: NPY002 - what a careless release might use
         yield tape
-
-
-T = TypeVar("T")
-
-
-def run_in_child(make: Callable[[], T]) -> T:
-    """Return the result of ``make`` in a forked child process."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover - another process
-        try:
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(pickle.dumps(make()))
-        finally:
-            os._exit(0)  # no exit handlers: they are the parent's
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        pickled = stream.read()
-    os.waitpid(child, 0)
-    if not pickled:
-        raise InternalError("a child of a fork ended without a word")
-    result: T = pickle.loads(pickled)  # noqa: S301 - of our own child
-    return result
 
 
 SEED = 7

@@ -17,6 +17,7 @@ from curvote.cli.commands import (
     client,
     data,
     explain,
+    falsify,
     intake,
     ledger,
     predict,
@@ -33,7 +34,7 @@ from curvote.pipeline.config.project import find_project
 _DEFAULT_EXTRA = "pipeline"
 _COMMAND_EXTRAS = {
     **dict.fromkeys(("client", "explain"), "laws"),
-    **dict.fromkeys(("advise", "audit", "data", "utility"), "method"),
+    **dict.fromkeys(("advise", "audit", "data", "falsify", "utility"), "method"),
     "ui": "tracking",
 }
 
@@ -205,6 +206,7 @@ for command in (
     deploy,
     runs.ui,
     audit.audit,
+    falsify.falsify,
     predict.predict,
     runs.reproduce,
     project_commands.gc,

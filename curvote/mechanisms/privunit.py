@@ -78,6 +78,7 @@ def _mean_height(gamma: float, d: int, epsilon: float, spheres: int) -> float:
     return cap.first / spheres * gain / (1 - (1 - cap.share / spheres) * gain)
 
 
+@lru_cache(maxsize=256)
 def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
     """Return the cap of the least variance, that is, of the largest E<v, u>.
 

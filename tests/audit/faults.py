@@ -3,17 +3,19 @@
 Run as ``python -m tests.audit.faults``: the audit's harness, with a fault at each call.
 """
 
-import atexit
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
-from functools import cache
 from importlib import import_module
 from typing import Any
 from unittest import mock
 
 from curvote.audit.command_harness import run_command, serve
-from curvote.audit.command_release import CommandHarness, CommandRelease
+from curvote.audit.command_release import (
+    CommandHarness,
+    CommandRelease,
+    shared_harness,
+)
 from curvote.audit.release import People
 from curvote.base.entropy import SeededEntropy, SystemEntropy, Words
 from curvote.client import consent
@@ -102,36 +104,14 @@ _FAULTS: Mapping[str, Callable[[int], Any]] = {
 }
 
 
-@cache
-def harness(*module: str) -> CommandHarness:
-    """Return one process that calls commands, for all releases by this module."""
-    process = CommandHarness(*module)
-    atexit.register(process.close)
-    return process
-
-
-def in_one_process(honest: CommandRelease) -> CommandRelease:
-    """Return a release whose process is that of all honest ones."""
-
-    class Shared(type(honest)):  # type: ignore[misc]
-        def harness(self) -> CommandHarness:
-            return harness()
-
-        def close(self) -> None:
-            """Leave the process to the next release."""
-
-    return Shared(**{field.name: vars(honest)[field.name] for field in fields(honest)})
-
-
 def with_fault(
     honest: CommandRelease, plant: Callable[[CommandRelease, People], Fault]
 ) -> CommandRelease:
     """Return a release in whose process a fault is planted for these people."""
-    shared = in_one_process(honest)
 
-    class Faulty(type(shared)):  # type: ignore[misc]
+    class Faulty(type(honest)):  # type: ignore[misc]
         def harness(self) -> CommandHarness:
-            return harness("tests.audit.faults")
+            return shared_harness("tests.audit.faults")
 
         def call(self, people: People, **request: Any) -> Any:
             return super().call(people, fault=plant(self, people), **request)

@@ -17,7 +17,6 @@ from curvote.messages.message import ClientData
 from curvote.systems.labels.messages import CodeMessage
 from curvote.systems.mrma.messages import MESSAGES as MRMA
 from curvote.systems.transfer.method.forms.moments import Moments
-from tests.audit.faults import in_one_process
 from tests.audit.release_twins import COMMANDS
 
 CHECKS = {"envelope", "again", "refusal", "source", "words", "noised", "forks"}
@@ -38,7 +37,7 @@ def test_what_leaves_a_command_passes(command: str, whole: bool) -> None:
     """Each command of `curvote client`, installed, in another process."""
     honest = command_release(COMMANDS[command], 2.0)
     if not whole:
-        honest = in_one_process(replace(honest, sizes=honest.sizes[:2]))
+        honest = replace(honest, sizes=honest.sizes[:2])
     (row,) = run(honest, samples=int(whole))
     assert row.verdict == "pass", row.checks
     assert set(row.checks) >= CHECKS | {"observables"}

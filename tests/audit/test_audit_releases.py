@@ -13,13 +13,13 @@ from curvote.audit import choice, message_subject, release, run, shipped
 from curvote.audit.choice import drawing_names
 from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.checks import mechanism_subject, residuals, word_checks
+from curvote.checks.child import run_in_child
 from curvote.checks.examples import example_task
 from curvote.checks.word_checks import (
     ReplayedEntropy,
     Tape,
     WordMismatch,
     play_tape,
-    run_in_child,
 )
 from curvote.mechanisms import exact, make, names
 from curvote.messages import stages

@@ -16,7 +16,7 @@ import pytest
 from curvote.audit import release_checks, run, shipped
 from curvote.audit.command_release import command_release
 from tests.audit import planted
-from tests.audit.faults import in_one_process, with_fault
+from tests.audit.faults import with_fault
 from tests.browser import script, test_client, test_vectors
 from tests.browser.script import needs_node
 
@@ -67,7 +67,7 @@ def found(check: str, what: str, bug: str | None = None) -> Any:
     if not what.startswith("client"):
         (row,) = run(shipped(what, 2.0), samples=20_000)
         return row.checks[check] if check in row.caught_by else None
-    honest = in_one_process(command_release(what, 2.0))
+    honest = command_release(what, 2.0)
     registry = what.startswith("client_labels")
     few = replace(honest, sizes=(1, 5) if registry else honest.sizes[:2])
     if bug is not None:
