@@ -18,6 +18,7 @@ from curvote.checks.child import run_in_child
 # Draws of each child and of each call that takes a count, or more, so that there are
 # not too many of them.
 PER_CHILD, MOST_BLOCKS = 64, 16
+FEW = 5  # draws of a call that stands between others
 # How many objects that a call refers to are searched for generators.
 MOST_OBJECTS = 200_000
 
@@ -33,13 +34,13 @@ class Caller:
     """
 
     def __init__(self, call: Callable[..., Any]) -> None:
-        self._call, self._batch, self.runs = call, takes_count(call), 0
+        self._call, self.takes_count, self.runs = call, takes_count(call), 0
         self._order = np.random.default_rng(0)  # of the calls, not of what they draw
 
     def outputs(self, record: Any, n: int) -> list[Any]:
         """Return ``n`` outcomes; what is raised is one."""
         self.runs += n
-        if not self._batch:
+        if not self.takes_count:
             return [self._attempt(record) for _ in range(n)]
         outputs = self._attempt(record, n)
         if isinstance(outputs, Raised):
@@ -50,7 +51,8 @@ class Caller:
 
     def columns(self, records: Sequence[Any], n: int) -> list[Columns]:
         """Return ``n`` outcomes of each record as columns."""
-        return self.interleaved(self.outputs, records, n, outcome_columns)
+        block = max(PER_CHILD, n // MOST_BLOCKS) if self.takes_count else 1
+        return self.interleaved(self.outputs, records, n, outcome_columns, block=block)
 
     def interleaved(
         self,
@@ -59,11 +61,12 @@ class Caller:
         n: int,
         columns: ToColumns,
         *,
-        in_blocks: bool = False,
+        block: int = 1,
     ) -> list[Columns]:
-        """Return ``n`` draws of each record as columns, drawn in a random order."""
-        in_blocks = in_blocks or self._batch
-        block = max(PER_CHILD, n // MOST_BLOCKS) if in_blocks else 1
+        """Return ``n`` draws of each record as columns, drawn in a random order.
+
+        In calls for ``block`` of them, where a call takes a count.
+        """
         sizes = [block] * (n // block) + [n % block] * (n % block > 0)
         places = [(i, size) for i in range(len(records)) for size in sizes]
         drawn_outcomes: list[list[Any]] = [[] for _ in records]
@@ -157,9 +160,9 @@ def _forked(
 
 
 def compared_columns(triples: Sequence[Any]) -> Columns:
-    """Return the columns of outcomes less, and plus, those before and after them."""
+    """Return the columns of outcomes, and less and plus those before and after them."""
     before, columns, after = map(outcome_columns, zip(*triples, strict=True))
-    result: Columns = {}
+    result = dict(columns)
     for word, other in (("before", before), ("after", after)):
         sides = aligned(columns, other)
         for name, values in sides[0].items():

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from curvote.audit.caller import Caller, Draw, compared_columns, run_command
+from curvote.audit.caller import (
+    FEW,
+    PER_CHILD,
+    Caller,
+    Draw,
+    compared_columns,
+    run_command,
+)
 from curvote.audit.outcomes import Columns, Raised, number_text, outcome_columns
 from curvote.audit.record_search import FEWEST_DRAWS, Records, RecordSearch
 from curvote.audit.scorer import Scorer
@@ -250,20 +257,18 @@ def falsify(
 def _ways(caller: Caller, public: Any, forks: bool | None) -> Iterator[_Way]:
     """Yield ways of calling between calls about a public record."""
 
-    def beside(draw: Draw, share: float, words: str, *, in_blocks: bool) -> _Way:
+    def beside(draw: Draw, share: float, words: str, block: int) -> _Way:
         draw_columns = partial(
-            caller.interleaved, draw, columns=compared_columns, in_blocks=in_blocks
+            caller.interleaved, draw, columns=compared_columns, block=block
         )
         return _Way(draw_columns, compared_columns, share, words)
 
     between = partial(caller.between, public)
     words = ", between two calls of the first record"
-    yield beside(between, BETWEEN, words, in_blocks=False)
+    yield beside(between, BETWEEN, words, FEW if caller.takes_count else 1)
     if forks is not False and hasattr(os, "fork"):
         in_child = partial(caller.in_child, public, forks is None)
-        yield beside(
-            in_child, CHILDREN, ", in a child, beside its parent", in_blocks=True
-        )
+        yield beside(in_child, CHILDREN, ", in a child, beside its parent", PER_CHILD)
 
 
 def _learn(sides: Sequence[Columns], delta: float) -> tuple[Scorer, float, float]:
@@ -290,12 +295,14 @@ def _check_claim(
 
 def _affordable_runs(caller: Caller, records: Sequence[Any]) -> int:
     """Return how many runs take the seconds that the default may take."""
-    n, start = 4, time.perf_counter()
+    seconds: dict[int, float] = {}
+    n, start = FEW, time.perf_counter()
     while n < 2000 and time.perf_counter() - start < 0.2:
-        n *= 2
         begin = time.perf_counter()
         caller.columns(records, n)
-        cost = (time.perf_counter() - begin) / (n * len(records))
+        seconds[n] = (time.perf_counter() - begin) / len(records)
+        n *= 2
+    cost = min(seconds[k] / k for k in seconds) + seconds[FEW] * BETWEEN / FEW
     return int(min(max(SECONDS / cost, FEWEST_RUNS), MOST_RUNS))
 
 
