@@ -25,7 +25,7 @@ MOST_NUMBERS, DEEPEST = 64, 6
 EXACT = 2**53
 LONGEST_TEXT, MOST_TEXTS = 120, 100_000
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Texts of the numbers in a column, for whoever reads an event.
 _TEXTS: dict[tuple[str, float], str] = {}
 
@@ -84,9 +84,9 @@ def _number_columns(outputs: Sequence[Any]) -> Columns | None:
         return None
     kind, first = kinds.pop(), outputs[0]
     if issubclass(kind, np.ndarray):
-        if first.dtype.kind not in "biuf" or not 0 < first.size <= MOST_NUMBERS:
-            return None
-        if len({(output.shape, output.dtype) for output in outputs}) > 1:
+        forms = {(output.shape, output.dtype) for output in outputs}
+        is_plain = first.ndim and first.dtype.kind in "biuf" and len(forms) == 1
+        if not is_plain or not 0 < first.size <= MOST_NUMBERS:
             return None
         rows = np.asarray(outputs).reshape(len(outputs), -1)
     elif issubclass(kind, float | int | np.integer | np.floating | np.bool_):
@@ -188,4 +188,4 @@ def _text_leaves(text: str, name: str, depth: int) -> Iterator[Leaf]:
 
 
 def _plain(text: str) -> str:
-    return _ADDRESS.sub("0x", text)
+    return _ADDRESS.sub("", text)

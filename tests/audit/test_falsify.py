@@ -277,6 +277,7 @@ def test_odd_records_are_tried_where_they_are_asked_for() -> None:
         [np.float64(1.5), np.float64(2)],
         [np.array([1.0, math.nan]), np.array([2.0, 3.0])],
         [np.array([[1, 2]], dtype=np.int64)] * 2,
+        [np.array(1.5), np.array(2.5)],
     ],
 )
 def test_many_numbers_at_once_are_the_columns_of_each(outputs: list[Any]) -> None:
