@@ -53,8 +53,9 @@ class RecordSearch:
             self._domain = sorted(steps)
             corners = [low, high, (low + high) // 2, low + 1, high - 1]
         else:
-            first = math.ceil(10 * low)
-            tenths = np.arange(first, min(math.floor(10 * high), first + 200) + 1) / 10
+            first = math.ceil(10 * max(low, -1e15))  # beyond, floats have no tenths
+            tenths = np.arange(first, first + 201) / 10
+            tenths = tenths[(tenths >= low) & (tenths <= high)]
             random_places = self._rng.uniform(low, high, SCREENED)
             places = np.concatenate([np.linspace(low, high, 21), tenths, random_places])
             self._domain = np.unique(places).tolist()
