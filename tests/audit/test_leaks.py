@@ -21,7 +21,7 @@ from tests.audit.leaks import LEAKS
 LIST = tomllib.loads(Path(__file__).with_name("leaks.toml").read_text("utf-8"))
 SLOW = [name for name in LEAKS if name.startswith("command_")] + ["class_remembered"]
 # Few, as there are many of them: of calls that draw many at once, and of others.
-RUNS, CALLS = 100_000, 10_000
+RUNS, CALLS = 100_000, 20_000
 # A call of a command takes a tenth of a second.
 COMMAND_CALLS, MANY_RUNS = 400, 2_000_000
 
