@@ -21,7 +21,7 @@ from curvote.audit.caller import (
     compared_columns,
     run_command,
 )
-from curvote.audit.outcomes import Columns, Raised, number_text, outcome_columns
+from curvote.audit.outcomes import Columns, number_text, outcome_columns
 from curvote.audit.record_search import FEWEST_DRAWS, Records, RecordSearch
 from curvote.audit.scorer import Scorer
 from curvote.base.errors import UserError
@@ -187,7 +187,7 @@ def falsify(
     Raises
     ------
     UserError
-        The claim is none, there are no two records, too few runs, or no call succeeds.
+        The claim is none, there are no two records, or too few runs.
 
     Notes
     -----
@@ -218,10 +218,7 @@ def falsify(
     rest = budget - caller.runs
     # No event of a claim that holds differs by more than tanh(epsilon / 2) + delta.
     widest = (1 + math.tanh(epsilon / 2) + delta) / 2
-    pair, scorer, gap = ranked[0]
-    outputs = [] if scorer.names else caller.outputs(pair[0], 1)
-    if outputs and isinstance(outputs[0], Raised):
-        raise UserError(f"every call fails alike: {outputs[0].text}")
+    pair, _, gap = ranked[0]
     widest = widest if gap <= widest else 1.0  # then no other way is needed
     trials: list[_Trial] = []
     probe = min(max(2 * FEWEST_DRAWS, budget // 100), budget // 60)
@@ -229,7 +226,8 @@ def falsify(
         sides = way.draw(pair, n=probe)
         scorer, gap = _learn(sides, delta)[:2]
         share = SUSPECT if gap > widest else way.share
-        trials.append(_Trial(way, pair, scorer, int(rest * share / 6)))
+        n = max(int(rest * share / 6), FEWEST_DRAWS)
+        trials.append(_Trial(way, pair, scorer, n))
     rest = budget - caller.runs - sum(6 * trial.n for trial in trials)
     shares = PROVED[: len(ranked)]
     for (pair, scorer, _), share in zip(ranked, shares, strict=True):

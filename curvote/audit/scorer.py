@@ -58,7 +58,7 @@ class Scorer:
         """Return the scores of outcomes by name, (n,) each."""
         n = len(next(iter(columns.values())))
         if not self.names:
-            return {"anything": np.zeros(n)}
+            return {"difference of any two outcomes": np.zeros(n)}
         side = aligned(columns, dict.fromkeys(self.names, np.empty(0)))[0]
         rows = finite_rows(np.stack([side[name] for name in self.names], axis=1))
         scores = dict(events.number_scores(rows, self.names))

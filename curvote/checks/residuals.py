@@ -315,8 +315,8 @@ def uniformity_gap(residuals: Array, alpha: float) -> str | None:
 
 SIZES = (1, 5, 16, 17)
 # Half the noise moves residuals by 1/4: 400 show that, at an error rate of 1e-8 and 3.7
-# standard deviations above what is allowed. Only mechanisms, of which messages are made,
-# are drawn so often that they get more.
+# standard deviations above what is allowed. Only mechanisms, of which messages are
+# made, are drawn so often that they get more.
 FEW_ROWS, ROWS = 400, 1500
 FEW = 50_000
 
