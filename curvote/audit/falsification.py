@@ -176,7 +176,7 @@ def falsify(
         A refusal of them then tells who has one.
     forks : bool, default=None
         Whether calls in children of a fork are compared with their parent's. None is
-        yes, but generators of NumPy and `random` are seeded anew in each child.
+        yes, but generators of NumPy and Python are seeded anew in each child.
 
     Returns
     -------
