@@ -243,13 +243,9 @@ def check_noised(release: Release, seed: int) -> str | None:
     for at in range(KINDS if n == 1 else 1):
         people = _mixed_people(release, n, np.random.default_rng([seed, at]))
         entropy = SeededEntropy(seed + at)
-        if n == 1:  # as many clients with the same record, in one call
-            data = release.client_data(people).subset(np.zeros(draws, dtype=np.int64))
-            tables = [release.message.draw(release.task, data, entropy)]
-        else:
-            tables = [release.redraw(people, entropy) for _ in range(draws)]
+        tables = (release.redraw(people, entropy) for _ in range(draws))
         matrices = [table_matrix({k: t[k] for k in fields & t.keys()}) for t in tables]
-        still = np.ptp(matrices[0] if n == 1 else np.stack(matrices), axis=0) == 0
+        still = np.ptp(np.stack(matrices), axis=0) == 0
         if still.any():
             same = f"{still.sum()} of {still.size} numbers"
             return f"{same} are the same in {draws} draws"
