@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote.audit.release import People, Release, ReleaseOutcome
+from curvote.audit.release import IN_MEMORY, People, Release, ReleaseOutcome
 from curvote.base.entropy import Entropy
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
@@ -172,7 +172,7 @@ class CommandRelease(Release):
             first = self.people(self.sizes[0], np.random.default_rng(0))
             self.calls([first], [Tape()])
         outcomes: list[ReleaseOutcome] = []
-        with TemporaryDirectory() as name:
+        with TemporaryDirectory(dir=IN_MEMORY) as name:
             folder = Path(name)
             budget = self.task.cost(len(people[0]))
             cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
