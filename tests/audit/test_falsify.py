@@ -346,13 +346,12 @@ def test_the_command_tells_by_its_exit_code(program: str, code: int) -> None:
 
 
 def test_the_fixture_fails_a_test_with_the_event(tmp_path: Path) -> None:
-    """And costs nobody anything until it is asked for."""
+    """By its entry point; and it costs nobody anything until it is asked for."""
     (tmp_path / "test_it.py").write_text(
         "def test_it(falsify):\n"
         "    falsify(lambda x: -x, [0, 1], epsilon=1, runs=200)\n"
     )
-    words = ["-p", "curvote.audit.pytest_plugin", "-q", "--rootdir", "."]
-    done = pytest_in(tmp_path, "-m", "pytest", *words)
+    done = pytest_in(tmp_path, "-m", "pytest", "-q", "--rootdir", ".")
     assert done.returncode == 1
     assert "violated: epsilon 1" in done.stdout
     light = "import curvote.audit.pytest_plugin, sys; print('numpy' in sys.modules)"
