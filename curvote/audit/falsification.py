@@ -7,6 +7,7 @@ on a third of these draws and judged on the rest (`curvote.checks.events`).
 
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -208,6 +209,8 @@ def falsify(
     """
     _check_claim(epsilon, delta, runs, confidence)
     if isinstance(call, list):
+        if not call or shutil.which(call[0]) is None:
+            raise UserError(f"{' '.join(call[:1])!r} is no command that can be run.")
         call, forks = partial(run_command, call), False  # each is a new process
     caller = Caller(call)
     search = RecordSearch(caller, inputs, odd=odd)

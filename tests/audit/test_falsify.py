@@ -345,6 +345,19 @@ def test_the_command_tells_by_its_exit_code(program: str, code: int) -> None:
     assert set(document["records"]) == {"'ab'", "'abcd'"}
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--record", "a", "--", "cat"], "give two"),
+        (["--record", "a", "--record", "b", "--", "no-such-program"], "no command"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(words: list[str], reason: str) -> None:
+    """One record, or a command that is none: nothing held there would be a proof."""
+    done = CliRunner().invoke(app.app, ["falsify", "--epsilon", "1", *words])
+    assert reason in str(done.exception)
+
+
 def test_the_fixture_fails_a_test_with_the_event(tmp_path: Path) -> None:
     """By its entry point; and it costs nobody anything until it is asked for."""
     (tmp_path / "test_it.py").write_text(

@@ -44,24 +44,26 @@ def words() -> dict[str, str]:
     return dict(json.loads(table))
 
 
-def part(name: str) -> str:
-    """Return what stands in the page's one ``script`` or ``style`` of its own."""
-    (text,) = re.findall(f"<{name}>(.*?)</{name}>", PAGE.read_text("utf-8"), re.DOTALL)
-    return str(text)
+def part(name: str, page: Path | None = None) -> str:
+    """Return what stands in a page's one ``script`` or ``style`` of its own."""
+    text = (page or PAGE).read_text("utf-8")
+    (inside,) = re.findall(f"<{name}>(.*?)</{name}>", text, re.DOTALL)
+    return str(inside)
 
 
-def source_hash(name: str) -> str:
-    """Return the hash by which the page's rules name a part of it."""
-    digest = hashlib.sha256(part(name).encode()).digest()
+def source_hash(name: str, page: Path | None = None) -> str:
+    """Return the hash by which a page's rules name a part of it."""
+    digest = hashlib.sha256(part(name, page).encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def stamp() -> None:
-    """Write the hashes of script and style into the page's rules."""
-    text = PAGE.read_text("utf-8")
+def stamp(page: Path) -> None:
+    """Write the hashes of script and style into a page's rules."""
+    text = page.read_text("utf-8")
     for name in ("script", "style"):
-        text = re.sub(f"{name}-src '[^']*'", f"{name}-src '{source_hash(name)}'", text)
-    PAGE.write_text(text, encoding="utf-8")
+        own = source_hash(name, page)
+        text = re.sub(f"{name}-src '[^']*'", f"{name}-src '{own}'", text)
+    page.write_text(text, encoding="utf-8")
 
 
 def run(folder: Path, code: str, given: Any = None) -> Any:
@@ -91,4 +93,4 @@ def refusal(folder: Path, code: str, given: Any = None) -> str | None:
 
 
 if __name__ == "__main__":
-    stamp()
+    stamp(PAGE)

@@ -1,9 +1,7 @@
 """Both programs that check certificates, the stamp of the page, and a signer."""
 
-import base64
 import hashlib
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from curvote.report.certificate import verify
 from curvote.report.certificate.document import PURPOSE, sign_certificate
+from tests.browser.script import part, stamp
 from tests.house import ROOT
 
 FOLDER: Final = ROOT / "curvote/report/certificate"
@@ -33,26 +32,6 @@ _MAIN: Final = """
 """
 
 
-def part(name: str) -> str:
-    """Return what stands in the page's one ``script`` or ``style``."""
-    (text,) = re.findall(f"<{name}>(.*?)</{name}>", PAGE.read_text("utf-8"), re.DOTALL)
-    return str(text)
-
-
-def source_hash(name: str) -> str:
-    """Return the hash by which the page's rules name a part of it."""
-    digest = hashlib.sha256(part(name).encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-def stamp() -> None:
-    """Write the hashes of script and style into the page's rules."""
-    text = PAGE.read_text("utf-8")
-    for name in ("script", "style"):
-        text = re.sub(f"{name}-src '[^']*'", f"{name}-src '{source_hash(name)}'", text)
-    PAGE.write_text(text, encoding="utf-8")
-
-
 def by_python(texts: Sequence[str], signer: str | None = None) -> list[str]:
     """Return the first line of what verify.py says of each text; else it must fail."""
     lines = []
@@ -69,7 +48,7 @@ def by_page(
 ) -> list[str]:
     """Return the same of the page's code; with ``own`` its own Ed25519."""
     file = folder / "verify.js"
-    file.write_text(part("script") + _MAIN, encoding="utf-8")
+    file.write_text(part("script", PAGE) + _MAIN, encoding="utf-8")
     given = {"texts": list(texts), "signer": signer, "own": own}
     done = subprocess.run(
         ["node", str(file)],
@@ -107,4 +86,4 @@ class Signer:
 
 
 if __name__ == "__main__":
-    stamp()
+    stamp(PAGE)

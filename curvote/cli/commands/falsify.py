@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from curvote.base.errors import UserError
 from curvote.cli import terminal
 
 
@@ -34,6 +35,8 @@ def falsify(
     """
     from curvote.audit.falsification import falsify as falsify_call
 
+    if len(record) < 2:
+        raise UserError("one --record has nothing to be compared with; give two.")
     result = falsify_call(
         command,
         record,
