@@ -335,11 +335,11 @@ def no_bug(seed: int) -> Any:
 def _command(name: str, epsilon: float, bug: str, judge: Any = None) -> Leak:
     """Return a command about the first or the last class, and all that it shows."""
     honest = replace(command_release(name, epsilon), sizes=(1,))
-    kind = type(honest)
+    kind, process = type(honest), _Watched(f"tests.audit.leaks:{bug}")
 
     class Watching(kind):  # type: ignore[valid-type,misc]
         def harness(self) -> CommandHarness:
-            return _Watched(f"tests.audit.leaks:{bug}")
+            return process
 
     release = Watching(**{f.name: vars(honest)[f.name] for f in fields(honest)})
     person = release.people(1, np.random.default_rng(5))
@@ -351,7 +351,8 @@ def _command(name: str, epsilon: float, bug: str, judge: Any = None) -> Leak:
         return {**outcome.facts, "message": rows}
 
     last = len(honest.task.classes) - 1
-    return Leak(call, [0, last], epsilon, close=release.close)
+    # A fork would share the pipe to the process that calls the command.
+    return Leak(call, [0, last], epsilon, forks=False, close=process.close)
 
 
 def command_report_label(bug: bool) -> Leak:
