@@ -77,7 +77,7 @@ def least_margin() -> float:
             bits = KRR(epsilon=epsilon, n_classes=2).blanket()
             told = shuffled_epsilon(epsilon, n, 1e-6, bits)
             margins.append(told / _least(epsilon, n, 1e-6))
-    for n in (2, 40, 300, 600):
+    for n in (2, 40, 300, 2000):
         for epsilon in (0.5, 1.0, 2.0):
             codes = KRR(epsilon=epsilon, n_classes=3)
             told = shuffled_epsilon(epsilon, n, 1e-5, codes.blanket())
