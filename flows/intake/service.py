@@ -219,13 +219,16 @@ class PublishedTasks:
 class ReceiptProofs:
     """The paths of leaves in the trees of rounds.
 
-    ``opening`` opens the intake, once for each path. The latest tree is kept.
+    ``opening`` opens the intake, once for each path. Some trees are kept: a pipeline's
+    rounds are asked about by turns, and a tree takes all leaves of its round.
     """
+
+    most_trees: Final = 4
 
     def __init__(self, opening: Callable[[], Intake]) -> None:
         self._opening = opening
         self._lock = threading.Lock()
-        self._latest: tuple[tuple[str, int], MerkleTree] | None = None
+        self._trees: dict[tuple[str, int], MerkleTree] = {}
 
     def find(self, leaf: str) -> dict[str, Any] | None:
         """Return the proof of a leaf as plain JSON values; None: it is not counted."""
@@ -237,9 +240,11 @@ class ReceiptProofs:
             if round_ is None:
                 return None
             name = round_.id, round_.folded
-            if self._latest is None or self._latest[0] != name:
-                self._latest = name, MerkleTree(intake.leaves(round_.id))
-            return proof_document(self._latest[1], round_.digest, octets)
+            if name not in self._trees:
+                self._trees[name] = MerkleTree(intake.leaves(round_.id))
+                if len(self._trees) > self.most_trees:
+                    del self._trees[next(iter(self._trees))]
+            return proof_document(self._trees[name], round_.digest, octets)
 
 
 # Any page may post an envelope and read the answer, as any program may. No answer

@@ -212,6 +212,8 @@ def test_a_certificate_says_which_root_is_right(
     assert "showed another tree" in verified("ab" * 32)
     stranger = ServerKey(Ed25519PrivateKey.generate())
     assert "signed by another" in verified(leaves["root"], stranger)
+    (tmp_path / "r").write_bytes(line(read_receipt(receipts[7]).to_json()))
+    assert "not signed" in verified(leaves["root"], stranger)
 
 
 def test_dropped_and_doubled_envelopes_are_noticed(

@@ -557,10 +557,15 @@ def _certified_roots(data: bytes, receipt: Receipt) -> list[tuple[str, int | Non
     """Return the roots that a certificate states for the receipt's task.
 
     UserError: it does not hold, is signed by another server than the receipt, or knows
-    no root of that task.
+    no root of that task; or the receipt is not signed, and anybody's would do.
     """
     from curvote.report.certificate import verify as checker
 
+    if receipt.signer is None:
+        raise UserError(
+            "the receipt is not signed, so it does not say whose certificate is right:"
+            " check that with verify.py --signer, and give its root as --root."
+        )
     try:
         checker.check(data, receipt.signer)
     except checker.RefusedError as error:
